@@ -22,7 +22,9 @@ def issue_refund(args: Args, context: Mapping[str, Any]) -> list[Check]:
     return check_refund(http_shop.shop_from_env(), args, context)
 
 
-def check_refund(shop: Shop, args: Args, context: Mapping[str, Any], now: datetime | None = None) -> list[Check]:
+def check_refund(
+    shop: Shop, args: Args, context: Mapping[str, Any], now: datetime | None = None
+) -> list[Check]:
     """Every finding about one refund, most important first. Raises `CheckUnavailable`.
 
     `context`: `customer` ({"id"?, "name"?}) and `order_id` of the case, both optional. The arguments are what a model
@@ -38,7 +40,9 @@ def check_refund(shop: Shop, args: Args, context: Mapping[str, Any], now: dateti
     except Unavailable as error:
         raise CheckUnavailable(f"The shop did not answer ({error}). Try again in a moment.") from error
     if order is None:
-        return [Check("fail", gettext_noop("Order %(order)s does not exist"), {"order": order_id}, "/order_id")]
+        return [
+            Check("fail", gettext_noop("Order %(order)s does not exist"), {"order": order_id}, "/order_id")
+        ]
     now = now or datetime.now(UTC)
     return [
         *_amount(order, args),
@@ -89,21 +93,29 @@ def _size(order: Record, amount: Decimal, currency: str, reason: str) -> Check:
         text = gettext_noop("The amount equals the amount paid and the amount computed by %(clause)s")
         return Check("pass", text, params, "/amount")
     if amount == computed.amount:
-        return Check("pass", gettext_noop("The amount equals the amount computed by %(clause)s"), params, "/amount")
+        return Check(
+            "pass", gettext_noop("The amount equals the amount computed by %(clause)s"), params, "/amount"
+        )
     if amount == captured:
         text = gettext_noop("The amount equals the amount paid, but %(clause)s computes %(computed)s")
         return Check("warn", text, params, "/amount")
     if amount > computed.amount:
         text = gettext_noop("%(amount)s is more than the %(computed)s that %(clause)s computes")
         return Check("warn", text, params, "/amount")
-    return Check("warn", gettext_noop("Partial refund: %(amount)s of the %(captured)s paid"), params, "/amount")
+    return Check(
+        "warn", gettext_noop("Partial refund: %(amount)s of the %(captured)s paid"), params, "/amount"
+    )
 
 
 def _owner(order: Record, context: Mapping[str, Any]) -> list[Check]:
     """Whether the order is the case's customer's. An id decides; a name alone can only raise a doubt."""
     customer, asked = order["customer"], context.get("customer") or {}
     name = str(customer["latin_name"] or customer["name"])
-    params = {"order": str(order["id"]), "owner": name, "customer": str(asked.get("name") or asked.get("id") or "")}
+    params = {
+        "order": str(order["id"]),
+        "owner": name,
+        "customer": str(asked.get("name") or asked.get("id") or ""),
+    }
     found = []
     if asked.get("id"):
         same = asked["id"] == customer["id"]
@@ -142,7 +154,13 @@ def _delivery(order: Record, args: Args, now: datetime) -> list[Check]:
     if days > limit:
         text = gettext_noop("Delivered %(days)s days ago, outside the %(limit)s days of the policy")
         return [Check("warn", text, params)]
-    return [Check("pass", gettext_noop("Delivered %(days)s days ago, within the %(limit)s days of the policy"), params)]
+    return [
+        Check(
+            "pass",
+            gettext_noop("Delivered %(days)s days ago, within the %(limit)s days of the policy"),
+            params,
+        )
+    ]
 
 
 def _earlier(order: Record, mine: Sequence[Record], theirs: Sequence[Record], now: datetime) -> list[Check]:
@@ -152,7 +170,9 @@ def _earlier(order: Record, mine: Sequence[Record], theirs: Sequence[Record], no
     refunded = Decimal(order["refunded"])
     if refunded > 0:
         text = gettext_noop("%(amount)s has been refunded for this order before")
-        found.append(Check("warn", text, {"amount": policy.money(refunded, currency), "count": str(len(mine))}))
+        found.append(
+            Check("warn", text, {"amount": policy.money(refunded, currency), "count": str(len(mine))})
+        )
     else:
         found.append(Check("pass", gettext_noop("Nothing has been refunded for this order")))
     others = [

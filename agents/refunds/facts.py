@@ -34,7 +34,9 @@ class LookupOrder(BaseModel):
 
 
 class ReadPolicy(BaseModel):
-    topic: str = Field(default="", max_length=200, description="Words to look for, for example: damaged on arrival.")
+    topic: str = Field(
+        default="", max_length=200, description="Words to look for, for example: damaged on arrival."
+    )
     policy_id: str = Field(default="", max_length=64, description="For example RP-4; empty: search by topic.")
 
 
@@ -42,7 +44,9 @@ class ComputeRefund(BaseModel):
     order_id: OrderId
     reason: Reason = Field(default="other", description="Why the customer wants money back.")
     percent: Percent | None = Field(default=None, description="Refund only this share of the amount paid.")
-    amount: Amount | None = Field(default=None, description="Refund only this amount, in the order's currency.")
+    amount: Amount | None = Field(
+        default=None, description="Refund only this amount, in the order's currency."
+    )
 
 
 class IssueRefund(BaseModel):
@@ -97,7 +101,9 @@ TOOLS: tuple[ToolFacts, ...] = (
         ),
         effect="write",
         args=IssueRefund,
-        consequence=gettext_noop("The money goes back to the customer's card. It cannot be taken back afterwards."),
+        consequence=gettext_noop(
+            "The money goes back to the customer's card. It cannot be taken back afterwards."
+        ),
         idempotent=True,
         has_lookup=True,
         timeout=8.0,

@@ -24,7 +24,7 @@ READ_TIMEOUT = 5.0  # seconds
 MAX_ANSWER = 4 * 1024 * 1024  # bytes; more than that is not an answer of ours
 
 DEFINITE = frozenset({400, 401, 403, 404, 405, 410, 413, 415, 422})
-NOT_FOUND = 404
+OK, NOT_FOUND = 200, 404
 CONFLICT = 409
 
 
@@ -112,7 +112,7 @@ class HttpShop:
             raise Unavailable(str(error)) from error
         if status == NOT_FOUND:
             return None
-        if status != 200:  # noqa: PLR2004 - HTTP OK
+        if status != OK:
             raise Unavailable(f"the shop answered {status} to {path}")
         return value
 

@@ -34,7 +34,9 @@ POLICY: Record = {
 }
 
 
-def sample_order(order_id: str = "A-20931", captured: str = "1280.00", currency: str = "CNY", **changes: Any) -> Record:
+def sample_order(
+    order_id: str = "A-20931", captured: str = "1280.00", currency: str = "CNY", **changes: Any
+) -> Record:
     """One delivered order; `delivered_days` (None: not delivered) and any key of an order can be given."""
     today = datetime.now(UTC).replace(hour=10, minute=0, second=0, microsecond=0)
     days = changes.pop("delivered_days", 3)
@@ -46,9 +48,21 @@ def sample_order(order_id: str = "A-20931", captured: str = "1280.00", currency:
         "refundable": captured,
         "status": "shipped" if days is None else "delivered",
         "customer_id": "C-1001",
-        "customer": {"id": "C-1001", "name": "李伟", "latin_name": "Li Wei", "language": "zh-CN", "tier": "standard"},
+        "customer": {
+            "id": "C-1001",
+            "name": "李伟",
+            "latin_name": "Li Wei",
+            "language": "zh-CN",
+            "tier": "standard",
+        },
         "items": [
-            {"sku": "LMP-01", "title": "Standing desk lamp", "title_zh": "站立式台灯", "qty": 1, "price": captured}
+            {
+                "sku": "LMP-01",
+                "title": "Standing desk lamp",
+                "title_zh": "站立式台灯",
+                "qty": 1,
+                "price": captured,
+            }
         ],
         "placed_at": (today - timedelta(days=8)).isoformat(),
         "delivered_at": None if days is None else (today - timedelta(days=days)).isoformat(),

@@ -14,7 +14,18 @@ Reason = Literal["damaged", "wrong_item", "not_delivered", "changed_mind", "late
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 # ISO 4217 exponents that differ from 2; an unknown currency counts as 2, the shop has the last word
-_EXPONENTS = {"JPY": 0, "KRW": 0, "CLP": 0, "VND": 0, "ISK": 0, "KWD": 3, "BHD": 3, "JOD": 3, "OMR": 3, "TND": 3}
+_EXPONENTS = {
+    "JPY": 0,
+    "KRW": 0,
+    "CLP": 0,
+    "VND": 0,
+    "ISK": 0,
+    "KWD": 3,
+    "BHD": 3,
+    "JOD": 3,
+    "OMR": 3,
+    "TND": 3,
+}
 
 DAMAGED_DAYS = 14
 CHANGED_MIND_DAYS = 30
@@ -35,9 +46,15 @@ _WORDS: tuple[tuple[Reason, str], ...] = (
         r"broken|broke\b|damag|crack|shatter|torn|defect|faulty|scratch|smashed|dead on arrival"
         r"|破|坏|损|裂|碎|瑕疵|故障",
     ),
-    ("wrong_item", r"wrong (?:item|colou?r|size|model|product)|not what (?:i|was) ordered|发错|错发|货不对|颜色不对|尺寸不对"),
-    ("changed_mind", r"changed (?:my|his|her|their|the)? ?mind|no longer (?:want|need)|don[’']?t (?:want|need)"
-                     r"|unopened|不想要|不要了|不需要|改变主意|无理由|未拆封"),
+    (
+        "wrong_item",
+        r"wrong (?:item|colou?r|size|model|product)|not what (?:i|was) ordered|发错|错发|货不对|颜色不对|尺寸不对",
+    ),
+    (
+        "changed_mind",
+        r"changed (?:my|his|her|their|the)? ?mind|no longer (?:want|need)|don[’']?t (?:want|need)"
+        r"|unopened|不想要|不要了|不需要|改变主意|无理由|未拆封",
+    ),
     ("late", r"\blate\b|delay|too slow|overdue|迟|延误|太慢|晚到"),
 )
 
@@ -136,14 +153,18 @@ def compute(
         if amount <= 0 or not fits(amount, currency):
             raise BadAmount(f"{amount} is not an amount in {currency}")
         if amount > refundable:
-            raise BadAmount(f"{money(amount, currency)} is more than the {money(refundable, currency)} left to refund")
+            raise BadAmount(
+                f"{money(amount, currency)} is more than the {money(refundable, currency)} left to refund"
+            )
         words = f"{words} {money(amount, currency)} was asked for; the policy allows up to {money(most, currency)}."
         return Computation(min(amount, most), currency, clause, allowed, words)
     if percent is not None:
         if not 0 < percent <= 100:
             raise BadAmount("percent must be above 0 and at most 100")
         part = min(rounded(Decimal(order["captured"]) * percent / 100, currency), most)
-        return Computation(part, currency, clause, percent, f"{words} {percent:f}% of the amount paid was asked for.")
+        return Computation(
+            part, currency, clause, percent, f"{words} {percent:f}% of the amount paid was asked for."
+        )
     return Computation(most, currency, clause, allowed, words)
 
 
@@ -164,9 +185,21 @@ def _clause(order: Order, reason: Reason, now: datetime | None) -> tuple[str, De
         if days <= CHANGED_MIND_DAYS:
             share = 100 - RESTOCKING_PERCENT
             return "RP-4 §3.3", share, f"{when} Changed mind: minus {RESTOCKING_PERCENT:f}% restocking."
-        return "RP-4 §3.3", Decimal(0), f"{when} After {CHANGED_MIND_DAYS} days unopened goods are not taken back."
+        return (
+            "RP-4 §3.3",
+            Decimal(0),
+            f"{when} After {CHANGED_MIND_DAYS} days unopened goods are not taken back.",
+        )
     if reason == "late":
-        return "RP-4 §4.2", LATE_PERCENT, f"{when} Late delivery: {LATE_PERCENT:f}% of the amount paid as a gesture."
+        return (
+            "RP-4 §4.2",
+            LATE_PERCENT,
+            f"{when} Late delivery: {LATE_PERCENT:f}% of the amount paid as a gesture.",
+        )
     if reason == "not_delivered":
-        return "RP-4 §5.2", Decimal(0), f"{when} The carrier says it was delivered: check the proof of delivery first."
+        return (
+            "RP-4 §5.2",
+            Decimal(0),
+            f"{when} The carrier says it was delivered: check the proof of delivery first.",
+        )
     return "RP-4 §4.1", Decimal(100), f"{when} No listed reason: goodwill, at the reviewer's judgement."

@@ -60,9 +60,15 @@ def _lookup_order(shop: Shop) -> BaseTool:
     def lookup_order(order_id: str) -> str:
         order = shop.order(order_id)
         if order is None:
-            return _text({"error": "unknown_order", "order_id": order_id, "message": "There is no such order."})
-        refunds = [_receipt(row) | {"created_at": row["created_at"]} for row in shop.refunds(order_id=order_id)]
-        return _text(order | {"refunds": refunds, "days_since_delivery": policy.days_since(order["delivered_at"])})
+            return _text(
+                {"error": "unknown_order", "order_id": order_id, "message": "There is no such order."}
+            )
+        refunds = [
+            _receipt(row) | {"created_at": row["created_at"]} for row in shop.refunds(order_id=order_id)
+        ]
+        return _text(
+            order | {"refunds": refunds, "days_since_delivery": policy.days_since(order["delivered_at"])}
+        )
 
     return _tool(lookup_order)
 
@@ -91,11 +97,16 @@ def _about(policies: list[Record], topic: str) -> list[Record]:
 
 def _compute_refund(shop: Shop) -> BaseTool:
     def compute_refund(
-        order_id: str, reason: policy.Reason = "other", percent: Decimal | None = None, amount: Decimal | None = None
+        order_id: str,
+        reason: policy.Reason = "other",
+        percent: Decimal | None = None,
+        amount: Decimal | None = None,
     ) -> str:
         order = shop.order(order_id)
         if order is None:
-            return _text({"error": "unknown_order", "order_id": order_id, "message": "There is no such order."})
+            return _text(
+                {"error": "unknown_order", "order_id": order_id, "message": "There is no such order."}
+            )
         try:
             result = policy.compute(order, reason, percent=percent, amount=amount)
         except policy.BadAmount as error:
@@ -121,7 +132,9 @@ def _compute_refund(shop: Shop) -> BaseTool:
 def _ask_staff(_: Shop | None) -> BaseTool:
     def ask_staff(question: str) -> str:
         # A person answers in place of the tool. If this runs, nobody was asked, and that must not look like an answer.
-        raise RuntimeError("ask_staff was run, but only a person can answer it: is it listed in human_in_the_loop?")
+        raise RuntimeError(
+            "ask_staff was run, but only a person can answer it: is it listed in human_in_the_loop?"
+        )
 
     return _tool(ask_staff)
 

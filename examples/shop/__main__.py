@@ -12,7 +12,9 @@ from examples.shop.server import Shop
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="examples.shop", description="A demo shop with orders, policies and refunds.")
+    parser = argparse.ArgumentParser(
+        prog="examples.shop", description="A demo shop with orders, policies and refunds."
+    )
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8001, help="0: any free port, printed at start")
     parser.add_argument("--data", type=Path, required=True, help="folder of the SQLite file")
@@ -20,7 +22,8 @@ def main() -> int:
     try:
         shop = Shop((options.host, options.port), options.data)
     except OSError as error:
-        print(f"the demo shop cannot listen on {options.host}:{options.port}: {error.strerror}", file=sys.stderr)  # noqa: T201
+        where = f"{options.host}:{options.port}"
+        print(f"the demo shop cannot listen on {where}: {error.strerror}", file=sys.stderr)  # noqa: T201
         return 1
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):

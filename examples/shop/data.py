@@ -111,7 +111,15 @@ _SMALL = (
 def _customers() -> tuple[Customer, ...]:
     tiers = ("standard", "standard", "silver", "gold")
     return tuple(
-        Customer(f"C-{1001 + n}", name, latin, language, tiers[n % 4], 40 + n * 57, f"customer{1001 + n}@example.com")
+        Customer(
+            f"C-{1001 + n}",
+            name,
+            latin,
+            language,
+            tiers[n % 4],
+            40 + n * 57,
+            f"customer{1001 + n}@example.com",
+        )
         for n, (name, latin, language) in enumerate(_PEOPLE)
     )
 
@@ -195,4 +203,7 @@ def _small(random: Random, currency: str) -> tuple[Item, ...]:
     """Worth less than 1,200 in the currency, whatever the currency is."""
     kinds = random.sample(_SMALL, random.choice((1, 1, 2)))
     unit = 1 if currency == "JPY" else 100
-    return tuple(Item(sku, title, zh, random.choice((1, 1, 2)), random.randrange(19, 280) * unit) for sku, title, zh in kinds)
+    return tuple(
+        Item(sku, title, zh, random.choice((1, 1, 2)), random.randrange(19, 280) * unit)
+        for sku, title, zh in kinds
+    )

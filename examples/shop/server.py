@@ -121,35 +121,40 @@ class Handler(BaseHTTPRequestHandler):
 
     def _read(self, kind: str = "", ident: str = "", *rest: str) -> Row | str:
         """What a GET answers. Raises `Rejected` (404)."""
-        store, found = self.server.store, None
-        if rest:
-            raise Rejected(404, "not_found", "there is nothing here")
-        match kind, ident:
-            case "", "":
-                found = self._page()
-            case "healthz", "":
-                found = {"status": "ok"}
-            case "orders", "":
-                found = self._orders()
-            case "orders", _:
-                found = store.order(ident)
-            case "customers", str() if ident:
-                found = store.customer(ident)
-            case "policies", "":
-                found = {"items": list(policies.POLICIES)}
-            case "policies", _:
-                found = next((policy for policy in policies.POLICIES if policy["id"] == ident), None)
-            case "refunds", "":
-                wanted = {name: self.query.get(name, "") for name in ("key", "order", "customer")}
-                found = {"items": store.refunds(**wanted)}
-            case "effects", "":
-                items = store.effects(order=self.query.get("order", ""))
-                found = {"count": len(items), "items": items}
-            case "faults", "":
-                found = self.server.faults.show()
+        found = None if rest else self._entry(kind, ident) if ident else self._collection(kind)
         if found is None:
             raise Rejected(404, "not_found", f"there is no {self.route}")
         return found
+
+    def _entry(self, kind: str, ident: str) -> Row | None:
+        match kind:
+            case "orders":
+                return self.server.store.order(ident)
+            case "customers":
+                return self.server.store.customer(ident)
+            case "policies":
+                return next((policy for policy in policies.POLICIES if policy["id"] == ident), None)
+        return None
+
+    def _collection(self, kind: str) -> Row | str | None:
+        match kind:
+            case "":
+                return self._page()
+            case "healthz":
+                return {"status": "ok"}
+            case "orders":
+                return self._orders()
+            case "policies":
+                return {"items": list(policies.POLICIES)}
+            case "refunds":
+                wanted = {name: self.query.get(name, "") for name in ("key", "order", "customer")}
+                return {"items": self.server.store.refunds(**wanted)}
+            case "effects":
+                items = self.server.store.effects(order=self.query.get("order", ""))
+                return {"count": len(items), "items": items}
+            case "faults":
+                return self.server.faults.show()
+        return None
 
     def _orders(self) -> Row:
         try:
@@ -186,7 +191,8 @@ class Handler(BaseHTTPRequestHandler):
         if not 1 <= len(key) <= MAX_KEY:
             raise Rejected(400, "no_key", "send an Idempotency-Key of 1 to 255 characters")
         if not self.server.open_key(key):
-            self.server.store.known(key, body)  # another body is a definite no, whatever the first request does
+            # Another body is a definite no, whatever becomes of the first request
+            self.server.store.known(key, body)
             raise Rejected(409, "in_progress", "the first request with this key is still in flight")
         try:
             if self.fault.mode == "slow":

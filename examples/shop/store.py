@@ -47,7 +47,9 @@ class Store:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = threading.RLock()
-        self._db = sqlite3.connect(folder / "shop.sqlite3", check_same_thread=False, isolation_level=None, timeout=10)
+        self._db = sqlite3.connect(
+            folder / "shop.sqlite3", check_same_thread=False, isolation_level=None, timeout=10
+        )
         self._db.row_factory = sqlite3.Row
         self._db.execute("pragma journal_mode = wal")
         self._db.execute("pragma synchronous = normal")
@@ -69,7 +71,9 @@ class Store:
     def orders(self, *, after: str = "", limit: int = 50) -> list[Row]:
         """Orders by id, those behind `after`."""
         with self._lock:
-            rows = self._db.execute("select * from orders where id > ? order by id limit ?", (after, limit)).fetchall()
+            rows = self._db.execute(
+                "select * from orders where id > ? order by id limit ?", (after, limit)
+            ).fetchall()
         return [_order(row) for row in rows]
 
     def customer(self, customer_id: str) -> Row | None:
@@ -77,7 +81,9 @@ class Store:
         if found is None:
             return None
         with self._lock:
-            rows = self._db.execute("select id from orders where customer_id = ? order by id", (customer_id,)).fetchall()
+            rows = self._db.execute(
+                "select id from orders where customer_id = ? order by id", (customer_id,)
+            ).fetchall()
         return {**_customer(found), "orders": [row["id"] for row in rows]}
 
     def refunds(self, *, key: str = "", order: str = "", customer: str = "") -> list[Row]:
@@ -162,7 +168,14 @@ class Store:
             refunded = sum(amount for amount, _, _ in seed.refunds)
             self._db.execute(
                 "insert into orders values (?, ?, ?, ?, ?, ?)",
-                (seed.id, seed.customer_id, seed.currency, seed.captured, refunded, json.dumps(doc, ensure_ascii=False)),
+                (
+                    seed.id,
+                    seed.customer_id,
+                    seed.currency,
+                    seed.captured,
+                    refunded,
+                    json.dumps(doc, ensure_ascii=False),
+                ),
             )
             for number, (amount, days_ago, reason) in enumerate(seed.refunds):
                 self._db.execute(

@@ -1,0 +1,1 @@
+"""LangChain agent middleware: the prebuilt catalogue and our own. Knows no Django."""

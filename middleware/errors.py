@@ -1,0 +1,43 @@
+"""Tell the model that a read failed. Never for writes and questions: their exceptions are not failures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain.agents.middleware import ToolCallRequest, ToolErrorMiddleware
+from langchain_core.tools import ToolException
+
+from middleware.ports import Conflict, SessionLost, ToolInfo
+
+# Exceptions whose text we or the tool's author wrote for readers; of any other only the type is told.
+_SPEAKING = (ConnectionError, TimeoutError, ToolException)
+
+
+class ReadErrors(ToolErrorMiddleware[Any, Any]):
+    """Turns exceptions of read tools into tool messages under the original call id.
+
+    Args:
+        tools: Names of the tools it covers. Each must be a read.
+        facts: What is known of each tool.
+
+    Raises:
+        ValueError: If one of `tools` is unknown, a write or a question.
+    """
+
+    def __init__(self, tools: Sequence[str], facts: Mapping[str, ToolInfo]) -> None:
+        for name in tools:
+            if name not in facts or facts[name].effect != "read":
+                raise ValueError(f"{name} is not a read: its errors must not be turned into messages")
+        super().__init__(_words, tools=list(tools))
+
+
+def _words(error: Exception, request: ToolCallRequest) -> str | None:
+    """None: let it through. A lost session means that this worker must write nothing more."""
+    if isinstance(error, SessionLost | Conflict):
+        return None
+    why = f": {error}" if isinstance(error, _SPEAKING) and str(error) else ""
+    return (
+        f"{request.tool_call['name']} failed ({type(error).__name__}{why}). Nothing was read and nothing was changed. "
+        "You may try once more, or say that the information is not available."
+    )
