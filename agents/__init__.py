@@ -1,0 +1,1 @@
+"""LangGraph runtime, agent specs and tools. Knows no Django."""

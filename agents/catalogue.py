@@ -1,0 +1,110 @@
+"""Agents and tools as data: light enough for the web process (standard library and pydantic only)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib import import_module
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.canonical import canonical
+
+type Args = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One fact the server verified about a proposed call. `text` is an English message id with `%(name)s` places."""
+
+    level: Literal["pass", "warn", "fail"]
+    text: str
+    params: Mapping[str, str] = field(default_factory=dict)
+    field: str = ""  # JSON pointer of the argument it is about: "/amount"
+
+
+type CheckCall = Callable[[Args, Mapping[str, Any]], list[Check]]
+"""(proposed or edited arguments, the run's context) -> findings. A `fail` refuses an edit and is shown in red.
+
+Raises `CheckUnavailable` if the system of record cannot be asked.
+"""
+
+
+class CheckUnavailable(Exception):
+    """The system of record did not answer; the text says which and what to do."""
+
+
+@dataclass(frozen=True)
+class ToolFacts:
+    """What the application must know about a tool without importing it."""
+
+    name: str
+    title: str  # for reviewers, English message id: "Refund {currency} {amount}"; filled from the arguments
+    description: str  # for the model
+    effect: Literal["read", "write", "ask"]  # ask: a person answers in place of the tool
+    args: type[BaseModel]
+    consequence: str = ""  # English message id: what approval does, in one sentence
+    reversible: bool = False
+    idempotent: bool = False  # the provider honours an idempotency key
+    has_lookup: bool = False  # the provider can be asked by key
+    timeout: float = 10.0  # hard limit of one call in seconds, enforced by the client
+    margin: float = 5.0
+    locked: tuple[str, ...] = ()  # JSON pointers a reviewer may not edit
+    check: CheckCall | None = None
+    icon: str = "braces"  # Lucide name
+    evidence: str = ""  # template name under templates/evidence/, shown for results of this tool
+
+    def schema(self) -> dict[str, Any]:
+        """JSON schema of the arguments, closed: unknown keys are refused."""
+        return {**self.args.model_json_schema(), "additionalProperties": False}
+
+
+class AgentSpec(BaseModel):
+    """An agent as data. Immutable once published; JSON in `AgentVersion.spec`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    slug: str = Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")
+    title: str
+    description: str = ""
+    model: str  # an `init_chat_model` string ("openai:gpt-5.4") or "demo:<name>"
+    base_url: str | None = None
+    api_key_env: str | None = None  # name of the environment variable that holds the key, never the key
+    model_options: dict[str, Any] = Field(default_factory=dict)
+    system_prompt: str
+    tools: tuple[str, ...]
+    middleware: tuple[dict[str, Any], ...] = ()  # [{"use": catalogue name, **options}], outermost first
+
+
+# Modules that declare `TOOLS: tuple[ToolFacts, ...]` and, if they ship an agent, `spec() -> AgentSpec`.
+FACT_MODULES = ("agents.refunds.facts",)
+SPEC_MODULES = ("agents.refunds.spec",)
+
+
+def all_tools() -> dict[str, ToolFacts]:
+    """Every tool by name. Two tools of one name are refused."""
+    found: dict[str, ToolFacts] = {}
+    for module in FACT_MODULES:
+        for facts in import_module(module).TOOLS:
+            if facts.name in found:
+                raise ValueError(f"two tools are called {facts.name!r}: rename one of them")
+            found[facts.name] = facts
+    return found
+
+
+def shipped_specs() -> list[AgentSpec]:
+    return [import_module(module).spec() for module in SPEC_MODULES]
+
+
+def fingerprint(spec: AgentSpec) -> str:
+    """Changes whenever a run could behave differently: the spec, or the schema or effect of one of its tools."""
+    tools = all_tools()
+    known = {name: tools[name] for name in spec.tools if name in tools}
+    bound = {
+        "spec": spec.model_dump(mode="json"),
+        "tools": {name: [facts.effect, facts.idempotent, facts.schema()] for name, facts in known.items()},
+        "missing": [name for name in spec.tools if name not in tools],
+    }
+    return sha256(canonical(bound)).hexdigest()

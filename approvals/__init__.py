@@ -1,0 +1,1 @@
+"""The one Django app: rows, people, pages, API, tasks."""

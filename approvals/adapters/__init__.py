@@ -1,0 +1,1 @@
+"""Django implementations of the ports of `middleware` and `agents`."""

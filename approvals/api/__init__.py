@@ -1,0 +1,1 @@
+"""JSON API, version 1."""

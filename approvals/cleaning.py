@@ -1,0 +1,29 @@
+"""Copies for display and search of what Postgres cannot hold: `text` and `jsonb` refuse NUL and lone surrogates.
+
+The bytes that count are kept elsewhere, untouched (`ApprovalRequest.canonical`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def text(value: str) -> str:
+    """Unstorable characters spelled out: ⟨U+0000⟩."""
+    return UNSTORABLE.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", value)
+
+
+def json(value: Any) -> Any:
+    """The same for every string of a JSON value; numbers beyond 64 bits become text."""
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, dict):
+        return {text(str(key)): json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json(item) for item in value]
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return str(value)
+    return value

@@ -1,0 +1,29 @@
+"""Rows. Facts about one row are properties; every change of state is a function in `services`."""
+
+from approvals.models.agent import Agent, AgentVersion
+from approvals.models.approval_request import ApprovalRequest, Decision, DecisionDraft
+from approvals.models.event import AuditEvent, Event, EventCounter
+from approvals.models.people import ApiToken, User
+from approvals.models.run import ENDED, OPEN, Run, Step, Verdict
+from approvals.models.thread import Thread
+from approvals.models.tool_execution import ToolExecution
+
+__all__ = [
+    "ENDED",
+    "OPEN",
+    "Agent",
+    "AgentVersion",
+    "ApiToken",
+    "ApprovalRequest",
+    "AuditEvent",
+    "Decision",
+    "DecisionDraft",
+    "Event",
+    "EventCounter",
+    "Run",
+    "Step",
+    "Thread",
+    "ToolExecution",
+    "User",
+    "Verdict",
+]

@@ -1,0 +1,61 @@
+"""Amounts for people. Money is Decimal; a JSON number is read by its shortest text, never through a float's bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from babel.numbers import UnknownCurrencyError, format_currency, get_currency_name
+
+BABEL_LOCALES = {"zh-hans": "zh_Hans_CN", "en": "en"}
+
+
+def decimal_of(value: Any) -> Decimal | None:
+    """The exact number a JSON value spells; None if it spells none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        return None
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def spoken(amount: Any, currency: str, language: str = "en") -> str:
+    """ "CN¥1,280.00": unambiguous between currencies that share a sign. Falls back to plain text, never hides digits."""
+    number = decimal_of(amount)
+    if number is None or not _is_currency(currency):
+        return f"{currency} {amount}".strip()
+    locale = BABEL_LOCALES.get(language, "en")
+    shown = format_currency(number, currency, locale=locale)
+    exact = format_currency(number, currency, locale=locale, currency_digits=False, decimal_quantization=False)
+    rounded_away = number != round(number, 2)
+    return exact if rounded_away else shown
+
+
+def _is_currency(currency: str) -> bool:
+    try:
+        get_currency_name(currency, locale="en")
+    except (UnknownCurrencyError, ValueError):
+        return False
+    return len(currency) == 3 and currency.isascii() and currency.isupper()
+
+
+def places(args: Mapping[str, Any], language: str = "en") -> dict[str, str]:
+    """What a title template may use: every argument as text; `amount` with its currency, `currency` then empty."""
+    found = {name: str(value) for name, value in args.items()}
+    currency = args.get("currency")
+    if isinstance(currency, str) and decimal_of(args.get("amount")) is not None:
+        found |= {"amount": spoken(args["amount"], currency, language), "currency": ""}
+    return found
+
+
+class _Gaps(dict[str, str]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+def fill(template: str, args: Mapping[str, Any], language: str = "en") -> str:
+    """ "Refund {currency} {amount}" -> "Refund CN¥1,280.00"."""
+    return " ".join(template.format_map(_Gaps(places(args, language))).split())

@@ -1,0 +1,63 @@
+"""Outward seam: nudges through the channel layer, after commit. What is lost here is found by the next heartbeat."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from channels.layers import get_channel_layer
+from channels_redis.pubsub import RedisPubSubChannelLayer
+from django.db import transaction
+
+log = logging.getLogger("counterseal.notify")
+
+
+class HintLayer(RedisPubSubChannelLayer):  # type: ignore[misc]
+    """The pub/sub layer, which writes once into a dead connection after the broker was restarted."""
+
+    async def new_channel(self, prefix: str = "specific.") -> str:
+        try:
+            return str(await super().new_channel(prefix))
+        except (ConnectionError, OSError):
+            return str(await super().new_channel(prefix))
+
+
+def group_name(topic: str) -> str:
+    """Channels allows letters, digits, hyphen, underscore and period in group names, not a colon."""
+    return "live." + topic.replace(":", ".")
+
+
+def nudge_on_commit(nudges: Sequence[dict[str, object]]) -> None:
+    messages = [(group_name(str(nudge["topic"])), {"type": "nudge", "nudge": nudge}) for nudge in nudges]
+    transaction.on_commit(lambda: [_send(group, message) for group, message in messages])
+
+
+def delta(topic: str, block: str, at: int, text: str) -> None:
+    """Streamed text of a run: not numbered, may be lost. `at` counts UTF-16 units."""
+    message = {"type": "delta", "delta": {"topic": topic, "block": block, "at": at, "text": text}}
+    _send(group_name(topic), message)
+
+
+def _send(group: str, message: dict[str, Any]) -> None:
+    layer = get_channel_layer()
+    if layer is not None:
+        asyncio.run_coroutine_threadsafe(_deliver(layer, group, message), _loop())
+
+
+async def _deliver(layer: Any, group: str, message: dict[str, Any]) -> None:
+    try:
+        await asyncio.wait_for(layer.group_send(group, message), timeout=5)
+    except Exception as error:  # noqa: BLE001 -- a hint: whatever went wrong, nobody waits for it
+        log.warning("hint to %s not delivered: %s", group, type(error).__name__)
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """One loop for the life of the process: `async_to_sync` would open a Redis connection for every hint."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="nudges", daemon=True).start()
+    return loop

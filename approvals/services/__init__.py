@@ -1,0 +1,1 @@
+"""State changes: each function owns its guard, row, audit entry and event."""

@@ -1,0 +1,87 @@
+"""The audit trail: registered actions only, in the transaction of the act, last statement of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, models
+from django.utils.translation import gettext_lazy as _
+
+from approvals.actors import Actor
+from approvals.models import AuditEvent, Run, Thread
+
+# action -> what the trail says. An action that is not here cannot be written.
+ACTIONS: dict[str, Any] = {
+    "case.opened": _("Opened the case"),
+    "message.posted": _("Wrote to the agent"),
+    "run.finished": _("Finished the run"),
+    "run.failed": _("The run failed"),
+    "run.cancel_requested": _("Stopped the run"),
+    "run.cancelled": _("The run ended, stopped by a person"),
+    "run.parked": _("Parked the run"),
+    "run.unparked": _("Put the run back to work"),
+    "request.asked": _("Asked for a decision"),
+    "request.approved": _("Approved"),
+    "request.edited": _("Approved with an edit"),
+    "request.rejected": _("Rejected"),
+    "request.responded": _("Answered"),
+    "request.granted": _("Granted more"),
+    "request.stopped": _("Refused more"),
+    "request.settled": _("Settled an unknown outcome"),
+    "request.still_unknown": _("Outcome still unknown"),
+    "request.undone": _("Took the decision back"),
+    "request.withdrawn": _("Withdrew the request"),
+    "request.expired": _("Nobody decided in time"),
+    "request.superseded": _("Superseded"),
+    "execution.planned": _("Planned the call"),
+    "execution.started": _("Sent the call"),
+    "execution.not_sent": _("Took back a call that was not sent"),
+    "execution.succeeded": _("The call went through"),
+    "execution.failed": _("The provider refused the call"),
+    "execution.unknown": _("No answer: outcome unknown"),
+    "gate.refused": _("The gate refused a call"),
+    "access.refused": _("Was refused access"),
+    "session.signed_in": _("Signed in"),
+    "session.signed_out": _("Signed out"),
+    "session.failed": _("Failed to sign in"),
+    "token.created": _("Created an API token"),
+    "token.revoked": _("Revoked an API token"),
+    "settings.changed": _("Changed settings"),
+    "agent.published": _("Published an agent version"),
+}
+
+
+def record(
+    action: str,
+    *,
+    actor: Actor,
+    subject: models.Model | None,
+    run: Run | None = None,
+    thread: Thread | None = None,
+    data: Mapping[str, Any] | None = None,
+) -> AuditEvent:
+    """Append an entry. Raises `KeyError` for an action nobody registered."""
+    if action not in ACTIONS:
+        raise KeyError(f"audit action {action!r} is not registered in services.audit.ACTIONS")
+    if not connection.in_atomic_block:
+        raise RuntimeError("audit.record() belongs inside the transaction of the act")
+    thread_id: UUID | None = run.thread_id if run else thread.pk if thread else None
+    return AuditEvent.objects.create(
+        action=action,
+        actor_kind=actor.kind,
+        actor=actor.user,
+        actor_name=actor.name,
+        object_kind=subject._meta.model_name if subject else "",
+        object_id=str(subject.pk) if subject else "",
+        object_name=str(subject)[:300] if subject else "",
+        thread_id=thread_id,
+        run_id=run.pk if run else None,
+        data={**(data or {}), **({"token": actor.token.prefix} if actor.token else {})},
+    )
+
+
+def label(action: str) -> str:
+    """What the trail says, in the reader's language."""
+    return str(ACTIONS.get(action, action))

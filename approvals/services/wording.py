@@ -1,0 +1,39 @@
+"""The sentences a model reads when a call ended without running. Each ending has its own words."""
+
+from __future__ import annotations
+
+from approvals.enums import RequestStatus
+
+
+def rejected(reason: str) -> str:
+    said = f" Reason: {reason}" if reason else " No reason was given."
+    return f"A reviewer rejected this call; it did not run.{said} Do not propose the same call again unless asked."
+
+
+def expired() -> str:
+    return (
+        "Nobody decided in time, so this call did not run. This is not a rejection: no person has looked at it. "
+        "Say that it needs more time and do not propose it again in this turn."
+    )
+
+
+def withdrawn(reason: str) -> str:
+    said = f" Reason: {reason}" if reason else ""
+    return f"Support staff withdrew this request before it was decided; the call did not run.{said}"
+
+
+def superseded() -> str:
+    return "This request was replaced before it was decided; the call did not run."
+
+
+def handled_elsewhere(reason: str) -> str:
+    said = f" {reason}" if reason else ""
+    return f"A person has taken care of this outside; the call did not run.{said} Do not propose it again."
+
+
+def cancelled(reason: str) -> str:
+    said = f" Reason: {reason}" if reason else ""
+    return f"The run was stopped by a person; this call did not run.{said}"
+
+
+NOT_A_DECISION = (RequestStatus.EXPIRED, RequestStatus.WITHDRAWN, RequestStatus.SUPERSEDED, RequestStatus.HANDLED_ELSEWHERE)

@@ -1,0 +1,1 @@
+"""Pages: read the form, call a service, render."""

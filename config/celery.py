@@ -1,0 +1,51 @@
+"""The Celery application. A message is a hint; Postgres holds what it is about."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+os.environ.setdefault("COUNTERSEAL_PROCESS", "worker")
+os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")  # before langgraph is imported: no foreign class at load
+os.environ.setdefault("LANGSMITH_TRACING", "false")
+
+from celery import Celery
+from django.conf import settings
+
+# Longer than any drive may take, else Redis hands the message to a second worker while the first still works.
+VISIBILITY_SECONDS = 900
+
+app = Celery("counterseal", broker=settings.CELERY_BROKER_URL)
+app.conf.update(
+    include=["approvals.tasks"],
+    task_acks_late=True,  # ack after the work ...
+    task_reject_on_worker_lost=True,  # ... and not when the process was killed; run.attempts in Postgres ends the loop
+    task_ignore_result=True,
+    task_default_queue="default",
+    worker_prefetch_multiplier=1,
+    worker_soft_shutdown_timeout=20,  # a deploy lets a tool finish
+    worker_hijack_root_logger=False,
+    worker_max_tasks_per_child=200,
+    task_serializer="json",
+    accept_content=["json"],
+    broker_connection_retry_on_startup=True,
+    visibility_timeout=VISIBILITY_SECONDS,  # must stand here, in the transport options and in the result options
+    result_backend_transport_options={"visibility_timeout": VISIBILITY_SECONDS},
+    broker_transport_options={
+        "visibility_timeout": VISIBILITY_SECONDS,
+        "unacked_restore_interval": 10,
+        "unacked_restore_throttle": 1,  # the defaults return a dead worker's message only after about 100 s
+        "socket_timeout": 5,  # default None: a publish to a frozen Redis hangs for ever, even with retry=False
+        "socket_connect_timeout": 5,
+        "socket_keepalive": True,
+        "health_check_interval": 25,
+        "queue_order_strategy": "priority",  # the order of -Q: answers before new runs
+    },
+    beat_schedule={
+        "sweep": {
+            "task": "approvals.sweep",
+            "schedule": float(settings.SWEEP_SECONDS),
+            "options": {"expires": settings.SWEEP_SECONDS * 3},
+        },
+    },
+)
