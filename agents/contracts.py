@@ -70,7 +70,6 @@ class RunOrder:
     spec: Mapping[str, Json]
     fingerprint: str
     context: Mapping[str, Json]  # customer, order, language, requester
-    cancel_reason: str | None
     give_up: str | None = None  # too many attempts failed: why, in words for people
     may_close: bool = True  # nothing of this run is in flight or unknown
 
@@ -96,6 +95,10 @@ class Desk(Protocol):
 
     def delta(self, order: RunOrder, message_id: str, text: str) -> None:
         """Streamed text: a hint that may be lost."""
+        ...
+
+    def stop_reason(self, order: RunOrder) -> str | None:
+        """Why the run must end at the next safe point, as the model reads it; None also while an effect is in flight."""
         ...
 
     def pause(self, order: RunOrder) -> None: ...

@@ -14,7 +14,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import is_invalid_resume
+from langgraph.errors import GraphDrained, is_invalid_resume
+from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
 from agents import faults
@@ -81,11 +82,12 @@ class Engine:
             ending = [*kept, *closing, AIMessage(reason)]
             self.graph.update_state(self.config, {"messages": ending}, as_node="model")
         if self.graph.get_state(self.config).tasks:  # hooks after the model still have to run
-            self._go(None)
+            self.graph.invoke(None, self.config, context=dict(self.order.context), version="v2", durability="sync")
 
     def _go(self, step: Any) -> None:
         """The one place that runs the graph. Sync durability: with any other, a crash asks the model again and the
         ledger cannot know the new call."""
+        control = RunControl()
         parts = self.graph.stream(
             step,
             self.config,
@@ -93,9 +95,15 @@ class Engine:
             stream_mode=["updates", "messages"],
             version="v2",
             durability="sync",
+            control=control,
         )
-        for part in parts:
-            self._show(part)
+        try:
+            for part in parts:
+                self._show(part)
+                if part["type"] == "updates" and self.desk.stop_reason(self.order) is not None:
+                    control.request_drain()  # ends before the next step, with everything saved
+        except GraphDrained:
+            return
 
     def _show(self, part: Mapping[str, Any]) -> None:
         if part["type"] == "messages":
@@ -138,11 +146,11 @@ def _drive_run(desk: Desk, order: RunOrder, engine: Engine) -> Outcome:
         mine = state.run_id == order.run_id
         if not mine and state.has_tasks:
             raise Parked("An earlier run of this case left work behind: end or repair it first.")
-        if order.cancel_reason is not None:
+        if (reason := desk.stop_reason(order)) is not None:
             if mine:
-                engine.close(order.cancel_reason)
+                engine.close(reason)
                 desk.project(order, engine.snapshot())
-            desk.finish(order, "cancelled", note=order.cancel_reason)
+            desk.finish(order, "cancelled", note=reason)
             return Outcome.FINISHED
         if order.give_up is not None:
             return _give_up(desk, order, engine if mine else None)

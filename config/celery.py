@@ -17,7 +17,7 @@ VISIBILITY_SECONDS = 900
 
 app = Celery("counterseal", broker=settings.CELERY_BROKER_URL)
 app.conf.update(
-    include=["approvals.tasks"],
+    include=[] if settings.PROCESS == "beat" else ["approvals.tasks"],  # beat sends names, it needs no engine
     task_acks_late=True,  # ack after the work ...
     task_reject_on_worker_lost=True,  # ... and not when the process was killed; run.attempts in Postgres ends the loop
     task_ignore_result=True,

@@ -21,7 +21,7 @@ from approvals.actors import Actor
 from approvals.adapters.session import DriveSession
 from approvals.enums import ExecutionStatus, RequestKind
 from approvals.models import ApprovalRequest, Run, ToolExecution
-from approvals.services import decisions, requests, runs, steps
+from approvals.services import decisions, requests, runs, steps, wording
 from approvals.services.wording import NOT_A_DECISION
 from middleware.policy import policy_for
 
@@ -45,10 +45,10 @@ class DjangoDesk:
             run = self.run = runs.claim_next(thread_pk=self.thread_id)
             if run is None:
                 return None
-            in_flight = ToolExecution.objects.filter(run=run, status__in=IN_FLIGHT).exists()
+            in_flight = _in_flight(run)
         return RunOrder(
             run_id=str(run.pk), thread_id=str(run.thread_id), message=run.message, spec=run.version.spec,
-            fingerprint=run.version.fingerprint, context=runs.context_of(run), cancel_reason=run.cancel_reason,
+            fingerprint=run.version.fingerprint, context=runs.context_of(run),
             give_up=_give_up(run), may_close=bool(run.last_error) and not in_flight,
         )
 
@@ -64,6 +64,11 @@ class DjangoDesk:
     @property
     def actor(self) -> Actor:
         return Actor.agent(self.claimed.thread.agent.title)
+
+    def stop_reason(self, order: RunOrder) -> str | None:
+        with self.session.use():
+            reason = Run.objects.filter(pk=order.run_id).values_list("cancel_reason", flat=True).first()
+            return None if reason is None or _in_flight(self.claimed) else wording.cancelled(reason)
 
     def pause(self, order: RunOrder) -> None:
         with self.session.use():
@@ -181,6 +186,11 @@ def title_of(question: Question, facts: ToolFacts | None) -> str:
         return question.tool
     title = money.fill(facts.title, question.args)
     return f"Did it go through? {title}" if question.kind == RequestKind.UNKNOWN_OUTCOME else title
+
+
+def _in_flight(run: Run) -> bool:
+    """An effect of this run may have happened and nobody knows yet: the run must not be closed over it."""
+    return ToolExecution.objects.filter(run=run, status__in=IN_FLIGHT).exists()
 
 
 def _give_up(run: Run) -> str | None:

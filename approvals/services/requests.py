@@ -13,8 +13,9 @@ from django.db.models.functions import Now
 
 from approvals import access, dispatch, transitions
 from approvals.actors import EXPIRY_RULE, SYSTEM, Actor
+from approvals.enums import RequestKind
 from approvals.enums import RequestStatus as Status
-from approvals.errors import AlreadyClosed
+from approvals.errors import AlreadyClosed, Invalid
 from approvals.models import ApprovalRequest, Run
 from approvals.services import audit, events, wording
 
@@ -127,9 +128,16 @@ def announce(request: ApprovalRequest, *, kind: str) -> None:
     events.record(*topics, kind=kind, object_id=request.pk, rev=request.rev)
 
 
+def withdrawable() -> QuerySet[ApprovalRequest]:
+    """Pending requests that can be taken back. An effect that may have happened cannot be."""
+    return ApprovalRequest.objects.filter(status=Status.PENDING).exclude(kind=RequestKind.UNKNOWN_OUTCOME)
+
+
 def withdraw(*, actor: Actor, request_pk: Any, reason: str) -> ApprovalRequest:
     """Support staff take a request back. Raises `AlreadyClosed` if somebody was faster."""
     request = access.request_to_withdraw(actor.person, request_pk)
+    if request.kind == RequestKind.UNKNOWN_OUTCOME:
+        raise Invalid({"request": "This may have happened already and cannot be withdrawn: say what you found instead."})
     done = close(
         request=request, event="withdraw", actor=actor, message=wording.withdrawn(reason),
         action="request.withdrawn", data={"reason": reason},

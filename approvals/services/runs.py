@@ -53,11 +53,10 @@ def post(*, actor: Actor, thread_pk: Any, message: str, while_pending: WhilePend
     thread = access.thread_to_write(actor.person, thread_pk)
     with transaction.atomic():
         thread = Thread.objects.select_for_update().select_related("agent").get(pk=thread.pk)
-        waiting = list(ApprovalRequest.objects.filter(thread=thread, status=RequestStatus.PENDING))
-        if waiting and while_pending is None:
+        if while_pending is None and thread.requests.filter(status=RequestStatus.PENDING).exists():
             raise Pending("A request of this case waits for a decision: choose to queue the message or to withdraw it.")
         if while_pending == "withdraw":
-            for request in waiting:
+            for request in requests.withdrawable().filter(thread=thread).select_related("run", "run__thread"):
                 requests.close(
                     request=request, event="withdraw", actor=actor,
                     message=wording.withdrawn("a new message came in"), action="request.withdrawn",
@@ -139,7 +138,7 @@ def cancel(*, actor: Actor, run_pk: Any, reason: str) -> Run:
         if not (waiting.filter(status__in=OPEN).update(cancel_reason=reason)
                 or parked.update(cancel_reason=reason, **again)):
             raise TooLate("The run has ended already.")
-        for request in ApprovalRequest.objects.filter(run=run, status=RequestStatus.PENDING):
+        for request in requests.withdrawable().filter(run=run):
             requests.close(
                 request=request, event="withdraw", actor=actor, message=wording.cancelled(reason),
                 action="request.withdrawn", data={"reason": reason},

@@ -5,8 +5,15 @@ from __future__ import annotations
 from approvals.enums import RequestStatus
 
 
+def _because(reason: str, otherwise: str = "") -> str:
+    reason = reason.strip()
+    if not reason:
+        return otherwise
+    return f" Reason: {reason}" if reason[-1] in ".!?。！？" else f" Reason: {reason}."
+
+
 def rejected(reason: str) -> str:
-    said = f" Reason: {reason}" if reason else " No reason was given."
+    said = _because(reason, " No reason was given.")
     return f"A reviewer rejected this call; it did not run.{said} Do not propose the same call again unless asked."
 
 
@@ -18,7 +25,7 @@ def expired() -> str:
 
 
 def withdrawn(reason: str) -> str:
-    said = f" Reason: {reason}" if reason else ""
+    said = _because(reason)
     return f"Support staff withdrew this request before it was decided; the call did not run.{said}"
 
 
@@ -32,8 +39,8 @@ def handled_elsewhere(reason: str) -> str:
 
 
 def cancelled(reason: str) -> str:
-    said = f" Reason: {reason}" if reason else ""
-    return f"The run was stopped by a person; this call did not run.{said}"
+    said = _because(reason)
+    return f"A person stopped the run; what was still open did not run.{said}"
 
 
 NOT_A_DECISION = (RequestStatus.EXPIRED, RequestStatus.WITHDRAWN, RequestStatus.SUPERSEDED, RequestStatus.HANDLED_ELSEWHERE)

@@ -1,0 +1,89 @@
+"""From the data of a version to an engine that can run it: model, tools, middleware, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from pydantic import ValidationError
+
+from agents.catalogue import AgentSpec, ToolFacts, all_tools, fingerprint
+from agents.chat_models import build_chat_model
+from agents.contracts import Desk, Parked, RunOrder
+from agents.gate import Gate, write_tool
+from agents.refunds.http_shop import HttpShop
+from agents.refunds.tools import SENDERS, TOOL_BUILDERS
+from agents.runtime import Engine
+from middleware.effects import Unsealed, refuse_unsealed
+from middleware.ports import Approvals, EffectLedger, Judge
+from middleware.stack import StackError, build_stack, judges
+
+CHANGED = "The definition of the agent changed since this run began: "
+
+
+def build_engine(
+    order: RunOrder,
+    *,
+    desk: Desk,
+    saver: BaseCheckpointSaver[Any],
+    approvals: Approvals,
+    ledger: EffectLedger,
+    shop_url: str,
+) -> Engine:
+    """Exactly the agent the run began with. Raises `Parked` if that is not possible."""
+    spec = _spec(order)
+    facts = {name: known for name, known in all_tools().items() if name in spec.tools}
+    gate = Gate(order.thread_id, order.fingerprint, approvals, ledger)
+    tools = _tools(facts, judges(spec.middleware), gate, shop_url)
+    try:
+        refuse_unsealed(tools, facts)
+        stack = build_stack(spec.middleware, tools=facts, approvals=approvals)
+    except (StackError, Unsealed) as error:
+        raise Parked(f"The agent may not run as published: {error}") from error
+    graph = create_agent(
+        _model(spec.model, spec.base_url, spec.api_key_env, tuple(sorted(spec.model_options.items()))),
+        tools,
+        system_prompt=spec.system_prompt,
+        middleware=stack,
+        checkpointer=saver,
+        name=spec.slug,
+    )
+    return Engine(graph, order, desk, facts)
+
+
+def _spec(order: RunOrder) -> AgentSpec:
+    try:
+        spec = AgentSpec.model_validate(order.spec)
+    except ValidationError as error:
+        raise Parked(f"{CHANGED}its stored form cannot be read ({error.error_count()} faults).") from error
+    missing = sorted(set(spec.tools) - set(all_tools()))
+    if missing:
+        raise Parked(f"{CHANGED}it has no tool {', '.join(missing)} any more.")
+    if fingerprint(spec) != order.fingerprint:
+        raise Parked(f"{CHANGED}a tool takes other arguments now. The call needs to be proposed again.")
+    return spec
+
+
+def _tools(facts: Mapping[str, ToolFacts], rules: Mapping[str, Judge], gate: Gate, shop_url: str) -> list[BaseTool]:
+    shop = HttpShop(shop_url)
+    built: list[BaseTool] = []
+    for name, known in facts.items():
+        if known.effect != "write":
+            built.append(TOOL_BUILDERS[name](shop))
+            continue
+        if name not in rules:
+            raise Parked(f"{name} writes but no rule says who decides: publish the agent with an approval for it.")
+        send, lookup = SENDERS[name](shop)
+        built.append(
+            write_tool(known, send=send, lookup=lookup if known.has_lookup else None, judge=rules[name], gate=gate)
+        )
+    return built
+
+
+@lru_cache(maxsize=16)
+def _model(model: str, base_url: str | None, api_key_env: str | None, options: tuple[tuple[str, Any], ...]) -> Any:
+    return build_chat_model(model, base_url=base_url, api_key_env=api_key_env, options=dict(options))

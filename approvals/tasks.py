@@ -1,0 +1,39 @@
+"""Celery tasks: load, call, record. A message is a hint; every task is safe to run twice, late or never."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from celery import shared_task
+from django.db import Error, connection
+
+from approvals import wiring  # loads the engine once, when the worker starts
+from approvals.services import requests, runs
+
+log = logging.getLogger("counterseal.worker")
+
+
+@shared_task(name="approvals.drive", ignore_result=True)
+def drive(thread_id: str) -> str:
+    """Work on one thread. Failures end up on the run; the sweep tries again, less and less often."""
+    try:
+        return wiring.drive_thread(thread_id)
+    except Error as error:
+        log.warning("drive %s lost the database: %s", thread_id, type(error).__name__)
+        time.sleep(2)  # or a restarting database burns the whole queue into failures within seconds
+    except Exception:
+        log.exception("drive %s ended with an exception; the sweep will try again", thread_id)
+    return "failed"
+
+
+@shared_task(name="approvals.sweep", ignore_result=True)
+def sweep() -> str:
+    """What time does: expire what nobody decided, wake what should have moved."""
+    try:
+        return f"expired {requests.expire_due()}, hinted {runs.hint_stuck()}"
+    except Error as error:
+        log.warning("sweep lost the database: %s", type(error).__name__)
+        return "failed"
+    finally:
+        connection.close()

@@ -1,0 +1,70 @@
+"""Composition root of the workers: which adapter serves which port. Loads the engine; never imported by the web."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from agents.contracts import RunOrder
+from agents.registry import build_engine
+from agents.runtime import Engine, Outcome, drive
+from approvals.adapters.desk import DjangoDesk
+from approvals.adapters.ledger import DjangoApprovals, DjangoLedger
+from approvals.adapters.session import DriveSession, locked
+from approvals.enums import RequestStatus
+from approvals.models import ApprovalRequest
+from approvals.services import runs
+from middleware.ports import SessionLost
+
+LOOK_AGAIN = 3  # a hint that met our lock was dropped, so look once more after the unlock
+
+
+def drive_thread(thread_id: str) -> str:
+    """Work on a thread until it waits or is done; "busy" if another worker owns it. Exceptions of the graph are noted
+    on the run and raised; a broken session just raises."""
+    said: str = "busy"
+    for _ in range(LOOK_AGAIN):
+        with locked(thread_id) as session:
+            if session is None:
+                return "busy"
+            said = _drive(session, thread_id)
+        if said != Outcome.INTERRUPTED or not _decided_meanwhile(thread_id):
+            break
+    return said
+
+
+def _drive(session: DriveSession, thread_id: str) -> Outcome:
+    desk = DjangoDesk(session, thread_id)
+
+    def build(order: RunOrder) -> Engine:
+        return build_engine(
+            order,
+            desk=desk,
+            saver=session.saver,
+            approvals=DjangoApprovals(session, desk.claimed, desk.actor),
+            ledger=DjangoLedger(session, desk.claimed, desk.fence, desk.actor),
+            shop_url=settings.SHOP_URL,
+        )
+
+    try:
+        return drive(desk, build)
+    except SessionLost:
+        raise
+    except Exception as error:
+        if desk.run is not None and session.is_alive:
+            with session.use():
+                runs.note_failure(run=desk.run, error=f"{type(error).__name__}: {error}")
+        raise
+
+
+def _decided_meanwhile(thread_id: str) -> bool:
+    unapplied = ApprovalRequest.objects.filter(thread_id=thread_id, applied_at=None).exclude(
+        status=RequestStatus.PENDING
+    )
+    ready = Q(decisions=None) | Q(decisions__undone_at=None, decisions__send_at__lte=Now())
+    try:
+        return unapplied.filter(ready).exists()
+    finally:
+        connection.close()
