@@ -27,10 +27,13 @@ class SessionSaver(PostgresSaver):
     @contextmanager
     def _cursor(self, *, pipeline: bool = False) -> Iterator[psycopg.Cursor[DictRow]]:
         session: psycopg.Connection[Any] = self.conn  # type: ignore[assignment]
-        with self.lock, session.pipeline() if pipeline else nullcontext():
-            with psycopg.Cursor(session, row_factory=dict_row) as cursor:
-                cursor.format = psycopg.pq.Format.BINARY
-                yield cursor
+        with (
+            self.lock,
+            session.pipeline() if pipeline else nullcontext(),
+            psycopg.Cursor(session, row_factory=dict_row) as cursor,
+        ):
+            cursor.format = psycopg.pq.Format.BINARY
+            yield cursor
 
 
 def set_up(dsn: str) -> None:

@@ -8,8 +8,6 @@ from typing import Any, Literal, Protocol
 
 type Json = Any
 
-QuestionKind = Literal["tool_call", "question", "limit", "unknown_outcome"]
-
 
 @dataclass(frozen=True)
 class ToolCall:
@@ -38,7 +36,7 @@ class Question:
     """One open interrupt. The call is its identity, the interrupt id only today's address."""
 
     interrupt_id: str
-    kind: QuestionKind
+    kind: str  # tool_call, question, limit, unknown_outcome
     ai_message_id: str
     tool_call_id: str
     attempt: int

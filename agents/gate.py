@@ -102,7 +102,11 @@ def _covered(
     facts: ToolFacts, call: CallId, proposed: dict[str, Any], judge: Judge, gate: Gate
 ) -> tuple[dict[str, Any], str]:
     """The JSON arguments that a stored decision, or a stored verdict, covers, and their digest. Refuses otherwise."""
-    identity = {"thread_id": call.thread_id, "ai_message_id": call.ai_message_id, "tool_call_id": call.tool_call_id}
+    identity = {
+        "thread_id": call.thread_id,
+        "ai_message_id": call.ai_message_id,
+        "tool_call_id": call.tool_call_id,
+    }
 
     def digest(args: dict[str, Any]) -> str:
         return call_digest(**identity, tool=facts.name, args=args, policy=gate.policy)
@@ -113,7 +117,9 @@ def _covered(
             raise _refusal(gate, call, facts.name, "no approval on record")
         return proposed, digest(proposed)
     if standing.status not in ("approved", "edited") or standing.final is None:
-        raise _refusal(gate, call, facts.name, f"the request is {standing.status}")  # even if no rule asks any more
+        raise _refusal(
+            gate, call, facts.name, f"the request is {standing.status}"
+        )  # even if no rule asks any more
     if canonical(proposed) != standing.proposed:  # bytes, not ==: in Python 1 == 1.0 == True
         raise _refusal(gate, call, facts.name, "the proposal is not the one that was shown")
     final: dict[str, Any] = json.loads(standing.final)
@@ -151,14 +157,18 @@ class _Sender:
             return self._look_or_lose(ledger.adopt(row), "the worker that sent it is gone")
         faults.point("L2", thread_id)
         if not resend and time.monotonic() - began > self.facts.margin / 2:
-            return ledger.not_sent(claimed)  # frozen before sending: the quiet period would no longer cover it
+            return ledger.not_sent(
+                claimed
+            )  # frozen before sending: the quiet period would no longer cover it
         try:
             result = self.send(args, claimed.provider_key, self.facts.timeout)
         except Refused as error:
             if resend:  # a refused resend says nothing about the attempt before it
                 return self._look_or_lose(claimed, f"the repeat was refused: {error}")
             return ledger.refuse(claimed, str(error))
-        except Ambiguous as error:  # nobody repeats it: the question goes to a person, look-ups come after the quiet
+        except (
+            Ambiguous
+        ) as error:  # nobody repeats it: the question goes to a person, look-ups come after the quiet
             return self._lose(claimed, str(error))
         faults.point("L4", thread_id)
         done = ledger.succeed(claimed, result)

@@ -26,7 +26,11 @@ def question_of(item: Interrupt, messages: list[AnyMessage], facts: Mapping[str,
 
 
 def _about_a_call(
-    item: Interrupt, value: Mapping[str, Any], kind: str, messages: list[AnyMessage], facts: Mapping[str, ToolFacts]
+    item: Interrupt,
+    value: Mapping[str, Any],
+    kind: str,
+    messages: list[AnyMessage],
+    facts: Mapping[str, ToolFacts],
 ) -> Question:
     try:
         message, tool, args = owner_of(messages, value["tool_call_id"])
@@ -65,9 +69,16 @@ def _about_a_limit(item: Interrupt, value: Mapping[str, Any], messages: list[Any
     newest = next((m.id or "" for m in reversed(messages) if isinstance(m, AIMessage)), "")
     resource = value.get("tool") or value["resource"]
     return Question(
-        interrupt_id=item.id, kind="limit", ai_message_id=newest, tool_call_id=f"limit:{resource}",
-        attempt=int(value["used"]) + 1, tool=str(value["resource"]), args=value, args_schema={},
-        allowed_decisions=("grant", "stop"), value=value,
+        interrupt_id=item.id,
+        kind="limit",
+        ai_message_id=newest,
+        tool_call_id=f"limit:{resource}",
+        attempt=int(value["used"]) + 1,
+        tool=str(value["resource"]),
+        args=value,
+        args_schema={},
+        allowed_decisions=("grant", "stop"),
+        value=value,
     )
 
 
@@ -79,12 +90,18 @@ def message_of(message: AnyMessage) -> Message | None:
         case HumanMessage():
             return Message(id=message.id or "", role="human", text=message.text)
         case AIMessage():
-            calls = tuple(ToolCall(call["id"] or "", call["name"], call["args"]) for call in message.tool_calls)
+            calls = tuple(
+                ToolCall(call["id"] or "", call["name"], call["args"]) for call in message.tool_calls
+            )
             return Message(id=message.id or "", role="ai", text=message.text, tool_calls=calls, usage=counted)
         case ToolMessage():
             return Message(
-                id=message.id or f"tool-{message.tool_call_id}", role="tool", text=message.text,
-                tool_call_id=message.tool_call_id, tool=message.name or "", is_error=message.status == "error",
+                id=message.id or f"tool-{message.tool_call_id}",
+                role="tool",
+                text=message.text,
+                tool_call_id=message.tool_call_id,
+                tool=message.name or "",
+                is_error=message.status == "error",
             )
     return None
 
@@ -93,10 +110,14 @@ def messages_of(messages: Sequence[AnyMessage]) -> tuple[Message, ...]:
     return tuple(found for message in messages if (found := message_of(message)) is not None)
 
 
-def resume_value(*, status: str, kind: str, tool: str, final: Any, message: str, grant: int | None) -> dict[str, Any]:
+def resume_value(
+    *, status: str, kind: str, tool: str, final: Any, message: str, grant: int | None
+) -> dict[str, Any]:
     """What the engine is told. A call that did not run is a `reject` with our own whole sentence."""
     if kind == "unknown_outcome":
-        return {"type": "see the ledger"}  # the row is the truth; a resume value would be replayed after a crash
+        return {
+            "type": "see the ledger"
+        }  # the row is the truth; a resume value would be replayed after a crash
     if kind == "limit":
         return {"type": "grant", "extra": grant} if grant else {"type": "stop", "note": message}
     match status:

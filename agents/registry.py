@@ -68,7 +68,9 @@ def _spec(order: RunOrder) -> AgentSpec:
     return spec
 
 
-def _tools(facts: Mapping[str, ToolFacts], rules: Mapping[str, Judge], gate: Gate, shop_url: str) -> list[BaseTool]:
+def _tools(
+    facts: Mapping[str, ToolFacts], rules: Mapping[str, Judge], gate: Gate, shop_url: str
+) -> list[BaseTool]:
     shop = HttpShop(shop_url)
     built: list[BaseTool] = []
     for name, known in facts.items():
@@ -76,14 +78,20 @@ def _tools(facts: Mapping[str, ToolFacts], rules: Mapping[str, Judge], gate: Gat
             built.append(TOOL_BUILDERS[name](shop))
             continue
         if name not in rules:
-            raise Parked(f"{name} writes but no rule says who decides: publish the agent with an approval for it.")
+            raise Parked(
+                f"{name} writes but no rule says who decides: publish the agent with an approval for it."
+            )
         send, lookup = SENDERS[name](shop)
         built.append(
-            write_tool(known, send=send, lookup=lookup if known.has_lookup else None, judge=rules[name], gate=gate)
+            write_tool(
+                known, send=send, lookup=lookup if known.has_lookup else None, judge=rules[name], gate=gate
+            )
         )
     return built
 
 
 @lru_cache(maxsize=16)
-def _model(model: str, base_url: str | None, api_key_env: str | None, options: tuple[tuple[str, Any], ...]) -> Any:
+def _model(
+    model: str, base_url: str | None, api_key_env: str | None, options: tuple[tuple[str, Any], ...]
+) -> Any:
     return build_chat_model(model, base_url=base_url, api_key_env=api_key_env, options=dict(options))

@@ -82,7 +82,9 @@ class Engine:
             ending = [*kept, *closing, AIMessage(reason)]
             self.graph.update_state(self.config, {"messages": ending}, as_node="model")
         if self.graph.get_state(self.config).tasks:  # hooks after the model still have to run
-            self.graph.invoke(None, self.config, context=dict(self.order.context), version="v2", durability="sync")
+            self.graph.invoke(
+                None, self.config, context=dict(self.order.context), version="v2", durability="sync"
+            )
 
     def _go(self, step: Any) -> None:
         """The one place that runs the graph. Sync durability: with any other, a crash asks the model again and the
@@ -111,7 +113,9 @@ class Engine:
             if isinstance(chunk, AIMessageChunk) and chunk.id and chunk.text:
                 self.desk.delta(self.order, chunk.id, chunk.text)
         elif part["type"] == "updates" and not part["ns"]:
-            found = [m for update in part["data"].values() if isinstance(update, dict) for m in _listed(update)]
+            found = [
+                m for update in part["data"].values() if isinstance(update, dict) for m in _listed(update)
+            ]
             shown = [message for m in found if (message := message_of(m)) is not None]
             if shown:
                 self.desk.record(self.order, shown)
@@ -163,7 +167,9 @@ def _drive_run(desk: Desk, order: RunOrder, engine: Engine) -> Outcome:
             desk.pause(order)
             return Outcome.INTERRUPTED
         if answers:
-            interrupt_id, answer = next(iter(answers.items()))  # one at a time: a bad answer then harms no sibling
+            interrupt_id, answer = next(
+                iter(answers.items())
+            )  # one at a time: a bad answer then harms no sibling
             faults.point("R0", order.thread_id)
             _answer(engine, interrupt_id, answer)
         elif state.has_tasks:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
 from approvals.enums import RequestKind, Role
-from approvals.errors import NotAllowed
+from approvals.errors import Attempt, NotAllowed
 from approvals.models import ApprovalRequest, AuditEvent, Run, Thread, User
 
 
@@ -17,20 +16,13 @@ class Hidden(NotAllowed):
     """The object does not exist for this person (404)."""
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """What was refused, for the audit trail."""
-
-    right: str
-    object_kind: str = ""
-    object_id: str = ""
-
-
 def refuse(user: Any, right: str, subject: Any = None, *, hidden: bool = False, why: str = "") -> NotAllowed:
     """The exception to raise. The page, the API and the trail read `attempt`."""
     kind = Hidden if hidden else NotAllowed
     error = kind(why or right)
-    error.attempt = Attempt(right, subject._meta.model_name if subject else "", str(subject.pk) if subject else "")  # type: ignore[attr-defined]
+    error.attempt = Attempt(
+        right, subject._meta.model_name if subject else "", str(subject.pk) if subject else ""
+    )
     return error
 
 
@@ -38,7 +30,9 @@ def roles(user: User) -> frozenset[str]:
     """Names of the person's groups; read once per user object."""
     known: frozenset[str] | None = getattr(user, "_role_names", None)
     if known is None:
-        known = frozenset(user.groups.values_list("name", flat=True)) if user.is_authenticated else frozenset()
+        known = (
+            frozenset(user.groups.values_list("name", flat=True)) if user.is_authenticated else frozenset()
+        )
         user._role_names = known  # type: ignore[attr-defined]
     return known
 
@@ -150,7 +144,9 @@ def thread_for(user: User, pk: UUID | str) -> Thread:
 
 
 def run_for(user: User, pk: UUID | str) -> Run:
-    found = runs(user).select_related("thread", "thread__agent", "version", "requested_by").filter(pk=pk).first()
+    found = (
+        runs(user).select_related("thread", "thread__agent", "version", "requested_by").filter(pk=pk).first()
+    )
     if found is None:
         raise _missing(user, Run, pk)
     return found
@@ -204,10 +200,10 @@ def require(user: User, allowed: bool, right: str) -> None:
         raise refuse(user, right)
 
 
-def _missing(user: User, model: type[Any], pk: object) -> Hidden:
+def _missing(user: User, model: type[Any], pk: object) -> NotAllowed:
     error = refuse(user, "see", hidden=True)
-    error.attempt = Attempt("see", model._meta.model_name, str(pk))  # type: ignore[attr-defined]
-    return error  # type: ignore[return-value]
+    error.attempt = Attempt("see", model._meta.model_name, str(pk))
+    return error
 
 
 def may_follow(user: User, topics: list[str]) -> list[str]:

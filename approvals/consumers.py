@@ -1,4 +1,5 @@
 """Placeholder while the socket is being written."""
+
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 
 

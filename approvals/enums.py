@@ -88,7 +88,7 @@ class Role(TextChoices):
 
 class ActorKind(TextChoices):
     USER = "user", _("Person")
-    TOKEN = "token", _("API token")  # noqa: S105 -- a word, not a secret
+    TOKEN = "token", _("API token")
     RULE = "rule", _("Rule")
     SYSTEM = "system", _("System")
     AGENT = "agent", _("Agent")

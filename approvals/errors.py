@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,8 +14,19 @@ class Refusal(Exception):
     """Base: the act was refused and nothing changed."""
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """What was refused, for the audit trail."""
+
+    right: str
+    object_kind: str = ""
+    object_id: str = ""
+
+
 class NotAllowed(Refusal):
     """The person may see the object but not do this to it (403)."""
+
+    attempt = Attempt("")
 
 
 class Invalid(Refusal):

@@ -29,7 +29,9 @@ def spoken(amount: Any, currency: str, language: str = "en") -> str:
         return f"{currency} {amount}".strip()
     locale = BABEL_LOCALES.get(language, "en")
     shown = format_currency(number, currency, locale=locale)
-    exact = format_currency(number, currency, locale=locale, currency_digits=False, decimal_quantization=False)
+    exact = format_currency(
+        number, currency, locale=locale, currency_digits=False, decimal_quantization=False
+    )
     rounded_away = number != round(number, 2)
     return exact if rounded_away else shown
 

@@ -33,7 +33,12 @@ def group_name(topic: str) -> str:
 
 def nudge_on_commit(nudges: Sequence[dict[str, object]]) -> None:
     messages = [(group_name(str(nudge["topic"])), {"type": "nudge", "nudge": nudge}) for nudge in nudges]
-    transaction.on_commit(lambda: [_send(group, message) for group, message in messages])
+
+    def send_all() -> None:
+        for group, message in messages:
+            _send(group, message)
+
+    transaction.on_commit(send_all)
 
 
 def delta(topic: str, block: str, at: int, text: str) -> None:

@@ -21,7 +21,7 @@ from approvals.actors import Actor
 from approvals.adapters.session import DriveSession
 from approvals.enums import ExecutionStatus, RequestKind
 from approvals.models import ApprovalRequest, Run, ToolExecution
-from approvals.services import decisions, requests, runs, steps, wording
+from approvals.services import decisions, edits, requests, runs, steps, wording
 from approvals.services.wording import NOT_A_DECISION
 from middleware.policy import policy_for
 
@@ -47,9 +47,14 @@ class DjangoDesk:
                 return None
             in_flight = _in_flight(run)
         return RunOrder(
-            run_id=str(run.pk), thread_id=str(run.thread_id), message=run.message, spec=run.version.spec,
-            fingerprint=run.version.fingerprint, context=runs.context_of(run),
-            give_up=_give_up(run), may_close=bool(run.last_error) and not in_flight,
+            run_id=str(run.pk),
+            thread_id=str(run.thread_id),
+            message=run.message,
+            spec=run.version.spec,
+            fingerprint=run.version.fingerprint,
+            context=runs.context_of(run),
+            give_up=_give_up(run),
+            may_close=bool(run.last_error) and not in_flight,
         )
 
     @property
@@ -79,7 +84,9 @@ class DjangoDesk:
             said = self.claimed.steps.filter(kind="model").exclude(text="").order_by("-position").first()
             usage = _usage(self.claimed)
             answer = said.text if said else ""
-            runs.finish(run=self.claimed, fence=self.fence, status=status, note=note, answer=answer, usage=usage)
+            runs.finish(
+                run=self.claimed, fence=self.fence, status=status, note=note, answer=answer, usage=usage
+            )
 
     # --- the timeline ---------------------------------------------------------------------------------------------------
     def record(self, order: RunOrder, messages: Sequence[Message]) -> None:
@@ -95,7 +102,9 @@ class DjangoDesk:
         asks = [self._ask(question) for question in snapshot.questions]
         with self.session.use():
             fresh = [ask for ask in asks if requests.find(run=run, ask=ask) is None]
-        checks = {ask.interrupt_id: self._checks(ask) for ask in fresh}  # asks the shop: outside any transaction
+        checks = {
+            ask.interrupt_id: self._checks(ask) for ask in fresh
+        }  # asks the shop: outside any transaction
         with self.session.use(), transaction.atomic():
             steps.reconcile(run=run, messages=self._own(snapshot))
             rows = [
@@ -127,7 +136,12 @@ class DjangoDesk:
                 return None  # still to be undone: the hint comes when that time is over
             grant = decision.grant
         return resume_value(
-            status=row.status, kind=row.kind, tool=row.tool, final=row.final_args, message=row.message, grant=grant
+            status=row.status,
+            kind=row.kind,
+            tool=row.tool,
+            final=row.final_args,
+            message=row.message,
+            grant=grant,
         )
 
     def _ask(self, question: Question) -> requests.Ask:
@@ -135,8 +149,12 @@ class DjangoDesk:
         try:
             shown = canonical(dict(question.args))
             digest = call_digest(
-                thread_id=self.thread_id, ai_message_id=question.ai_message_id, tool_call_id=question.tool_call_id,
-                tool=question.tool, args=dict(question.args), policy=run.version.fingerprint,
+                thread_id=self.thread_id,
+                ai_message_id=question.ai_message_id,
+                tool_call_id=question.tool_call_id,
+                tool=question.tool,
+                args=dict(question.args),
+                policy=run.version.fingerprint,
             )
         except Uncanonical as error:
             raise Parked(f"The call {question.tool} cannot be shown safely: {error}.") from error
@@ -147,14 +165,25 @@ class DjangoDesk:
         if policy is not None and question.kind in (RequestKind.TOOL_CALL, RequestKind.QUESTION):
             allowed = tuple(word for word in policy.allowed_decisions if word in allowed)
         return requests.Ask(
-            kind=question.kind, ai_message_id=question.ai_message_id, tool_call_id=question.tool_call_id,
-            attempt=question.attempt, interrupt_id=question.interrupt_id, tool=question.tool,
-            title=cleaning.text(title_of(question, facts)), canonical=shown, digest=digest,
-            allowed_decisions=allowed, queue=policy.queue if policy else LIMIT_QUEUE,
-            args_schema=question.args_schema, value=cleaning.json(dict(question.value)),
-            locked=facts.locked if facts and is_call else (), path=question.path,
+            kind=question.kind,
+            ai_message_id=question.ai_message_id,
+            tool_call_id=question.tool_call_id,
+            attempt=question.attempt,
+            interrupt_id=question.interrupt_id,
+            tool=question.tool,
+            title=cleaning.text(title_of(question, facts)),
+            canonical=shown,
+            digest=digest,
+            allowed_decisions=allowed,
+            queue=policy.queue if policy else LIMIT_QUEUE,
+            args_schema=question.args_schema,
+            value=cleaning.json(dict(question.value)),
+            locked=facts.locked if facts and is_call else (),
+            path=question.path,
             rule=policy.rule if policy and is_call else "",
-            expires_in=timedelta(seconds=policy.expires_in) if policy and policy.expires_in and is_call else None,
+            expires_in=timedelta(seconds=policy.expires_in)
+            if policy and policy.expires_in and is_call
+            else None,
             quiet_until=self._quiet_until(question),
         )
 
@@ -163,7 +192,9 @@ class DjangoDesk:
             return None
         with self.session.use():
             row = ToolExecution.objects.filter(
-                thread_id=self.thread_id, ai_message_id=question.ai_message_id, tool_call_id=question.tool_call_id
+                thread_id=self.thread_id,
+                ai_message_id=question.ai_message_id,
+                tool_call_id=question.tool_call_id,
             ).first()
         return row.quiet_until if row else None
 
@@ -172,7 +203,7 @@ class DjangoDesk:
         if facts is None or facts.check is None or ask.kind != RequestKind.TOOL_CALL:
             return []
         try:
-            found = facts.check(decisions.edits.parsed(ask.canonical), runs.context_of(self.claimed))
+            found = facts.check(edits.parsed(ask.canonical), runs.context_of(self.claimed))
         except CheckUnavailable as error:
             found = [Check("warn", "This could not be checked: %(why)s", {"why": str(error)})]
         return [cleaning.json(asdict(check)) for check in found]

@@ -47,7 +47,9 @@ class DjangoLedger:
 
     def not_sent(self, execution: ports.Execution) -> ports.Execution:
         with self.session.use():
-            return _execution(executions.not_sent(row=self._row(execution), actor=self.actor, fence=self.fence))
+            return _execution(
+                executions.not_sent(row=self._row(execution), actor=self.actor, fence=self.fence)
+            )
 
     def succeed(self, execution: ports.Execution, result: Mapping[str, Any]) -> ports.Execution:
         clean = cleaning.json(dict(result))
@@ -66,12 +68,15 @@ class DjangoLedger:
         with self.session.use():
             row = self._row(execution)
             return _execution(
-                executions.lose(row=row, actor=self.actor, fence=self.fence, quiet=quiet, why=cleaning.text(why))
+                executions.lose(
+                    row=row, actor=self.actor, fence=self.fence, quiet=quiet, why=cleaning.text(why)
+                )
             )
 
     def _row(self, execution: ports.Execution) -> ToolExecution:
         """The row as the caller knows it: an answer about another attempt must not pass."""
         row = ToolExecution.objects.select_related("run", "thread").get(pk=execution.id)
+        row.attempt = execution.attempt
         return row
 
 
@@ -82,26 +87,43 @@ class DjangoApprovals:
         self.session, self.run, self.actor = session, run, actor
 
     def verdict(self, call: ports.CallId, tool: str, args: ports.Args, judge: ports.Judge) -> ports.Verdict:
-        identity = {"thread_id": call.thread_id, "ai_message_id": call.ai_message_id, "tool_call_id": call.tool_call_id}
+        identity = {
+            "thread_id": call.thread_id,
+            "ai_message_id": call.ai_message_id,
+            "tool_call_id": call.tool_call_id,
+        }
         with self.session.use():
             row = Verdict.objects.filter(**identity).first()
             if row is None:
                 found = judge(args)
-                said = {"tool": tool, "asks": found.asks, "rule": found.rule, "reason": cleaning.text(found.reason)}
+                said = {
+                    "tool": tool,
+                    "asks": found.asks,
+                    "rule": found.rule,
+                    "reason": cleaning.text(found.reason),
+                }
                 row, _ = Verdict.objects.get_or_create(**identity, defaults=said)
         return ports.Verdict(row.asks, row.rule, row.reason)
 
     def standing(self, call: ports.CallId) -> ports.Standing | None:
         with self.session.use():
             row = ApprovalRequest.objects.filter(
-                thread_id=call.thread_id, ai_message_id=call.ai_message_id, tool_call_id=call.tool_call_id,
+                thread_id=call.thread_id,
+                ai_message_id=call.ai_message_id,
+                tool_call_id=call.tool_call_id,
                 kind=RequestKind.TOOL_CALL,
             ).first()
             if row is None:
                 return None
             decision = row.standing
-        sent = decision is not None and decision.sent_at is not None  # while it can be undone it covers nothing
-        status = row.status if sent or row.status not in (RequestStatus.APPROVED, RequestStatus.EDITED) else "pending"
+        sent = (
+            decision is not None and decision.sent_at is not None
+        )  # while it can be undone it covers nothing
+        status = (
+            row.status
+            if sent or row.status not in (RequestStatus.APPROVED, RequestStatus.EDITED)
+            else "pending"
+        )
         final = None if row.final is None else bytes(row.final)
         return ports.Standing(status, bytes(row.canonical), final, row.final_digest)
 
@@ -114,6 +136,12 @@ class DjangoApprovals:
 def _execution(row: ToolExecution) -> ports.Execution:
     call = ports.CallId(str(row.thread_id), row.ai_message_id, row.tool_call_id)
     return ports.Execution(
-        id=str(row.pk), call=call, tool=row.tool, status=row.status, attempt=row.attempt,
-        provider_key=row.provider_key, result=row.result, error=row.error or None,
+        id=str(row.pk),
+        call=call,
+        tool=row.tool,
+        status=row.status,
+        attempt=row.attempt,
+        provider_key=row.provider_key,
+        result=row.result,
+        error=row.error or None,
     )

@@ -48,7 +48,9 @@ class DriveSession:
     def is_alive(self) -> bool:
         return self.wrapper.connection is self.raw and not self.raw.closed and not self.raw.broken
 
-    def guard(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+    def guard(
+        self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]
+    ) -> Any:
         """Django reconnects by itself after a broken transaction; a new session would not own the lock."""
         if self.wrapper.connection is not self.raw:
             raise SessionLost("the session that owned the lock is gone")

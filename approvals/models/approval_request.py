@@ -33,15 +33,21 @@ class ApprovalRequest(models.Model):
     path = models.JSONField(default=list)  # sub-agents it passed through
     tool = models.CharField(max_length=120)
     title = models.CharField(max_length=300)
-    canonical = models.BinaryField()  # exactly what is shown; bytea, because jsonb refuses NUL and rewrites 1e3
+    canonical = (
+        models.BinaryField()
+    )  # exactly what is shown; bytea, because jsonb refuses NUL and rewrites 1e3
     digest = models.CharField(max_length=64)
-    value = models.JSONField(default=dict)  # cleaned copy of the interrupt's value, for limits and unknown outcomes
+    value = models.JSONField(
+        default=dict
+    )  # cleaned copy of the interrupt's value, for limits and unknown outcomes
     args_schema = models.JSONField(default=dict)  # as it was when the call was made
     allowed_decisions = ArrayField(models.CharField(max_length=16))
     locked = models.JSONField(default=list)  # JSON pointers
     queue = models.CharField(max_length=150)  # the group that decides
     rule = models.CharField(max_length=200, blank=True)  # why a person is asked, in words
-    checks = models.JSONField(default=list)  # [{"level", "text", "params", "field"}], run by the server at the ask
+    checks = models.JSONField(
+        default=list
+    )  # [{"level", "text", "params", "field"}], run by the server at the ask
     checked_at = models.DateTimeField(null=True)
     final = models.BinaryField(null=True)  # canonical arguments that may run: as proposed, or as edited
     final_digest = models.CharField(max_length=64, null=True)  # noqa: DJ001
@@ -60,21 +66,33 @@ class ApprovalRequest(models.Model):
                 name="one_request_per_question",
             ),
             models.CheckConstraint(
-                condition=(Q(status="pending", closed_at=None) | (~Q(status="pending") & Q(closed_at__isnull=False))),
+                condition=(
+                    Q(status="pending", closed_at=None) | (~Q(status="pending") & Q(closed_at__isnull=False))
+                ),
                 name="closed_iff_not_pending",
             ),
             models.CheckConstraint(
-                condition=Q(kind="tool_call", status__in=["approved", "edited"], final__isnull=False,
-                            final_digest__isnull=False)
-                | (~Q(kind="tool_call", status__in=["approved", "edited"]) & Q(final=None, final_digest=None)),
+                condition=Q(
+                    kind="tool_call",
+                    status__in=["approved", "edited"],
+                    final__isnull=False,
+                    final_digest__isnull=False,
+                )
+                | (
+                    ~Q(kind="tool_call", status__in=["approved", "edited"]) & Q(final=None, final_digest=None)
+                ),
                 name="final_iff_approved",
             ),
         ]
         indexes = [
             models.Index(fields=["expires_at"], condition=Q(status="pending"), name="request_expiry"),
-            models.Index(fields=["queue", "expires_at", "id"], condition=Q(status="pending"), name="request_queue"),
             models.Index(
-                fields=["thread"], condition=~Q(status="pending") & Q(applied_at=None), name="request_unapplied"
+                fields=["queue", "expires_at", "id"], condition=Q(status="pending"), name="request_queue"
+            ),
+            models.Index(
+                fields=["thread"],
+                condition=~Q(status="pending") & Q(applied_at=None),
+                name="request_unapplied",
             ),
             models.Index(fields=["-closed_at"], condition=~Q(status="pending"), name="request_closed"),
             models.Index(fields=["run"], name="request_run"),
@@ -103,7 +121,12 @@ class ApprovalRequest(models.Model):
     @property
     def standing(self) -> Decision | None:
         """The decision that counts, if a person gave one."""
-        return self.decisions.filter(undone_at=None).exclude(type=DecisionType.STILL_UNKNOWN).select_related("actor").first()
+        return (
+            self.decisions.filter(undone_at=None)
+            .exclude(type=DecisionType.STILL_UNKNOWN)
+            .select_related("actor")
+            .first()
+        )
 
 
 class Decision(models.Model):
@@ -136,9 +159,15 @@ class Decision(models.Model):
                 name="one_standing_decision",
             ),
             models.UniqueConstraint(fields=["actor", "key"], name="one_decision_per_key"),
-            models.CheckConstraint(condition=Q(sent_at=None) | Q(undone_at=None), name="not_both_sent_and_undone"),
+            models.CheckConstraint(
+                condition=Q(sent_at=None) | Q(undone_at=None), name="not_both_sent_and_undone"
+            ),
         ]
-        indexes = [models.Index(fields=["send_at"], condition=Q(sent_at=None, undone_at=None), name="decision_unsent")]
+        indexes = [
+            models.Index(
+                fields=["send_at"], condition=Q(sent_at=None, undone_at=None), name="decision_unsent"
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.type} by {self.actor_name}"

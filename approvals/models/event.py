@@ -37,7 +37,13 @@ class Event(models.Model):
         return f"{self.seq} {self.topic} {self.kind}"
 
     def as_nudge(self) -> dict[str, object]:
-        return {"seq": self.seq, "topic": self.topic, "type": self.kind, "id": self.object_id, "rev": self.rev}
+        return {
+            "seq": self.seq,
+            "topic": self.topic,
+            "type": self.kind,
+            "id": self.object_id,
+            "rev": self.rev,
+        }
 
 
 class AuditEvent(models.Model):
@@ -63,7 +69,9 @@ class AuditEvent(models.Model):
             models.Index(fields=["action", "id"], name="audit_action"),
             models.Index(fields=["actor_name", "id"], name="audit_actor"),
         ]
-        constraints = [models.CheckConstraint(condition=~models.Q(actor_name=""), name="audit_actor_never_empty")]
+        constraints = [
+            models.CheckConstraint(condition=~models.Q(actor_name=""), name="audit_actor_never_empty")
+        ]
 
     def __str__(self) -> str:
         return f"{self.id} {self.action}"

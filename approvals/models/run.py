@@ -30,7 +30,9 @@ class Run(models.Model):
     error = models.TextField(blank=True)  # why it failed or was parked, for people
     answer = models.TextField(blank=True)  # the agent's last words
     usage = models.JSONField(default=dict)  # input_tokens, output_tokens, model_calls
-    attempts = models.PositiveIntegerField(default=0)  # drives since the last clean end; counted before the work
+    attempts = models.PositiveIntegerField(
+        default=0
+    )  # drives since the last clean end; counted before the work
     last_error = models.TextField(blank=True)  # of the last attempt that ended with an exception
     hints = models.PositiveIntegerField(default=0)  # re-sent since the last drive: they get rarer
     cancel_reason = models.TextField(null=True)  # not null: stop at the next safe point  # noqa: DJ001

@@ -22,7 +22,13 @@ def publish(*, actor: Actor, spec: AgentSpec) -> AgentVersion:
         Agent.objects.filter(pk=agent.pk).update(title=spec.title, description=spec.description)
         number = current.number + 1 if current else 1
         version = AgentVersion.objects.create(
-            agent=agent, number=number, spec=spec.model_dump(mode="json"), fingerprint=mark, published_by=actor.name
+            agent=agent,
+            number=number,
+            spec=spec.model_dump(mode="json"),
+            fingerprint=mark,
+            published_by=actor.name,
         )
-        audit.record("agent.published", actor=actor, subject=agent, data={"version": number, "fingerprint": mark})
+        audit.record(
+            "agent.published", actor=actor, subject=agent, data={"version": number, "fingerprint": mark}
+        )
     return version

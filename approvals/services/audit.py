@@ -73,7 +73,7 @@ def record(
         actor_kind=actor.kind,
         actor=actor.user,
         actor_name=actor.name,
-        object_kind=subject._meta.model_name if subject else "",
+        object_kind=subject._meta.model_name or "" if subject else "",
         object_id=str(subject.pk) if subject else "",
         object_name=str(subject)[:300] if subject else "",
         thread_id=thread_id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -14,7 +15,6 @@ from approvals.actors import Actor
 from approvals.errors import Invalid, KeyReused
 from approvals.models import Agent, Run, Thread
 from approvals.services import audit, events, runs
-from hashlib import sha256
 
 MAX_MESSAGE = 20_000
 
@@ -78,7 +78,13 @@ def _check(case: NewCase) -> Agent:
         errors["message"] = "Write what the agent should do."
     elif len(case.message) > MAX_MESSAGE:
         errors["message"] = f"Shorten the message to {MAX_MESSAGE:,} characters."
-    for name, most in (("title", 200), ("customer_name", 120), ("customer_id", 80), ("order_id", 80), ("language", 12)):
+    for name, most in (
+        ("title", 200),
+        ("customer_name", 120),
+        ("customer_id", 80),
+        ("order_id", 80),
+        ("language", 12),
+    ):
         if len(getattr(case, name)) > most:
             errors[name] = f"Shorten it to {most} characters."
     for name, value in case.__dict__.items():
@@ -93,12 +99,25 @@ def _create(actor: Actor, case: NewCase, agent: Agent, key: str | None, digest: 
     version = agent.current
     assert version is not None
     thread = Thread.objects.create(
-        agent=agent, requester=actor.person, title=case.title or _title(case), customer_name=case.customer_name,
-        customer_id=case.customer_id, order_id=case.order_id, language=case.language,
+        agent=agent,
+        requester=actor.person,
+        title=case.title or _title(case),
+        customer_name=case.customer_name,
+        customer_id=case.customer_id,
+        order_id=case.order_id,
+        language=case.language,
     )
-    run = runs.create(thread=thread, version=version, actor=actor, message=case.message, key=key, key_digest=digest)
+    run = runs.create(
+        thread=thread, version=version, actor=actor, message=case.message, key=key, key_digest=digest
+    )
     events.record(events.INBOX, thread.topic, run.topic, kind="opened", object_id=thread.pk)
-    audit.record("case.opened", actor=actor, subject=thread, run=run, data={"agent": agent.slug, "version": version.number})
+    audit.record(
+        "case.opened",
+        actor=actor,
+        subject=thread,
+        run=run,
+        data={"agent": agent.slug, "version": version.number},
+    )
     return run
 
 

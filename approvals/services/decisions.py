@@ -92,8 +92,13 @@ def decide(*, actor: Actor, request_pk: Any, answer: Answer, seen: Seen, undo_fo
         DecisionDraft.objects.filter(user=actor.person, request=request).delete()
         request.refresh_from_db()
         requests.announce(request, kind="decided")
-        audit.record(ACTION[answer.type], actor=actor, subject=request, run=request.run,
-                     data=_record(request, answer, seen))
+        audit.record(
+            ACTION[answer.type],
+            actor=actor,
+            subject=request,
+            run=request.run,
+            data=_record(request, answer, seen),
+        )
         if not request.is_pending:
             dispatch.resume_on_commit(request.thread_id, delay=_seconds_until_sent(answer, undo_for))
     return Result(decision)
@@ -113,11 +118,18 @@ def undo(*, actor: Actor, decision_pk: Any) -> ApprovalRequest:
             raise TooLate
         ApprovalRequest.objects.filter(pk=request.pk).update(
             status=transitions.target("request", locked.status, "undo"),
-            rev=F("rev") + 1, final=None, final_digest=None, message="", closed_by="", closed_at=None,
+            rev=F("rev") + 1,
+            final=None,
+            final_digest=None,
+            message="",
+            closed_by="",
+            closed_at=None,
         )
         request.refresh_from_db()
         requests.announce(request, kind="reopened")
-        audit.record("request.undone", actor=actor, subject=request, run=request.run, data={"was": locked.status})
+        audit.record(
+            "request.undone", actor=actor, subject=request, run=request.run, data={"was": locked.status}
+        )
     return request
 
 
@@ -179,7 +191,10 @@ def _claim(actor: Actor, request: ApprovalRequest, answer: Answer, seen: Seen, f
     """The one conditional UPDATE that decides who was first."""
     open_row = ApprovalRequest.objects.filter(
         Q(expires_at=None) | Q(expires_at__gt=Now()),
-        pk=request.pk, status=Status.PENDING, rev=seen.rev, digest=seen.digest,
+        pk=request.pk,
+        status=Status.PENDING,
+        rev=seen.rev,
+        digest=seen.digest,
     )
     status = transitions.target("request", Status.PENDING, answer.type)
     columns: dict[str, Any] = {"rev": F("rev") + 1, "status": status}
@@ -207,14 +222,29 @@ def _sentence(answer: Answer) -> str:
 
 
 def _store(
-    actor: Actor, request: ApprovalRequest, answer: Answer, seen: Seen, final: bytes | None, undo_for: timedelta
+    actor: Actor,
+    request: ApprovalRequest,
+    answer: Answer,
+    seen: Seen,
+    final: bytes | None,
+    undo_for: timedelta,
 ) -> Decision:
     wait = undo_for if answer.type in UNDOABLE else timedelta()
     return Decision.objects.create(
-        request=request, type=answer.type, actor=actor.person, token=actor.token, actor_name=actor.name,
-        args=final if answer.type == Type.EDIT else None, message=answer.message, grant=answer.grant,
-        reference=answer.reference, seen_rev=seen.rev, seen_digest=seen.digest, key=seen.key,
-        key_digest=answer.digest, send_at=Now() + wait,
+        request=request,
+        type=answer.type,
+        actor=actor.person,
+        token=actor.token,
+        actor_name=actor.name,
+        args=final if answer.type == Type.EDIT else None,
+        message=answer.message,
+        grant=answer.grant,
+        reference=answer.reference,
+        seen_rev=seen.rev,
+        seen_digest=seen.digest,
+        key=seen.key,
+        key_digest=answer.digest,
+        send_at=Now() + wait,
     )
 
 
@@ -223,7 +253,9 @@ def _settle(actor: Actor, request: ApprovalRequest, answer: Answer) -> None:
         return
     happened = answer.type == Type.HAPPENED
     if not executions.resolve(request=request, actor=actor, happened=happened, reference=answer.reference):
-        raise Invalid({"type": "Too early: an answer of the provider may still arrive. Look again in a moment."})
+        raise Invalid(
+            {"type": "Too early: an answer of the provider may still arrive. Look again in a moment."}
+        )
 
 
 def _seconds_until_sent(answer: Answer, undo_for: timedelta) -> float:

@@ -11,8 +11,8 @@ from jsonschema import Draft202012Validator
 
 from agents.canonical import Uncanonical, canonical
 from agents.catalogue import Check, CheckUnavailable, all_tools
-from approvals.argform.pointer import get
 from approvals.argform.patch import Change, compare
+from approvals.argform.pointer import get
 from approvals.argform.schema import classify
 from approvals.errors import Invalid
 from approvals.models import ApprovalRequest

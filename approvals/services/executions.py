@@ -30,12 +30,20 @@ MAX_SENDS = 3  # automatic resends of one key, then a person is asked
 
 def plan(*, run: Run, actor: Actor, fence: int, call: CallId, tool: str, digest: str) -> ToolExecution:
     """The row of this call, made on first sight. Its provider key is stored before anything is sent."""
-    identity = {"thread_id": run.thread_id, "ai_message_id": call.ai_message_id, "tool_call_id": call.tool_call_id}
+    identity = {
+        "thread_id": run.thread_id,
+        "ai_message_id": call.ai_message_id,
+        "tool_call_id": call.tool_call_id,
+    }
     with transaction.atomic():
         row, created = ToolExecution.objects.get_or_create(
             **identity,
             defaults={
-                "run": run, "tool": tool, "digest": digest, "provider_key": uuid.uuid4().hex, "fence": fence,
+                "run": run,
+                "tool": tool,
+                "digest": digest,
+                "provider_key": uuid.uuid4().hex,
+                "fence": fence,
             },
         )
         if row.digest != digest:
@@ -47,7 +55,9 @@ def plan(*, run: Run, actor: Actor, fence: int, call: CallId, tool: str, digest:
 
 def start(*, row: ToolExecution, actor: Actor, fence: int, idempotent: bool) -> ToolExecution | None:
     """Claim the next attempt. None: already sent, and no living key makes a resend safe."""
-    resend = Q(status=Status.STARTED, retry_until__gt=Now(), attempt__lt=MAX_SENDS) if idempotent else Q(pk=None)
+    resend = (
+        Q(status=Status.STARTED, retry_until__gt=Now(), attempt__lt=MAX_SENDS) if idempotent else Q(pk=None)
+    )
     claim = ToolExecution.objects.filter(Q(status=Status.PLANNED) | resend, pk=row.pk, fence__lte=fence)
     with transaction.atomic():
         ToolExecution.objects.filter(pk=row.pk, status=Status.PLANNED, fence__lte=fence).update(
@@ -77,7 +87,9 @@ def not_sent(*, row: ToolExecution, actor: Actor, fence: int) -> ToolExecution:
 
 
 def succeed(*, row: ToolExecution, actor: Actor, fence: int, result: Mapping[str, Any]) -> ToolExecution:
-    return _move(row, fence, "succeed", actor, "execution.succeeded", {"result": dict(result)}, result=dict(result))
+    return _move(
+        row, fence, "succeed", actor, "execution.succeeded", {"result": dict(result)}, result=dict(result)
+    )
 
 
 def refuse(*, row: ToolExecution, actor: Actor, fence: int, error: str) -> ToolExecution:
@@ -135,7 +147,13 @@ def _of(request: ApprovalRequest) -> QuerySet[ToolExecution]:
 
 
 def _move(
-    row: ToolExecution, fence: int, event: str, actor: Actor, action: str, data: dict[str, Any], **columns: Any
+    row: ToolExecution,
+    fence: int,
+    event: str,
+    actor: Actor,
+    action: str,
+    data: dict[str, Any],
+    **columns: Any,
 ) -> ToolExecution:
     status = transitions.target("execution", Status.STARTED, event)
     mine = ToolExecution.objects.filter(pk=row.pk, status=Status.STARTED, attempt=row.attempt, fence=fence)

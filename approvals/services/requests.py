@@ -84,7 +84,9 @@ def ask(*, run: Run, ask: Ask, actor: Actor, checks: list[dict[str, Any]]) -> Ap
         quiet_until=ask.quiet_until,
     )
     row.refresh_from_db()
-    events.record(events.INBOX, row.topic, run.thread.topic, run.topic, kind="asked", object_id=row.pk, rev=row.rev)
+    events.record(
+        events.INBOX, row.topic, run.thread.topic, run.topic, kind="asked", object_id=row.pk, rev=row.rev
+    )
     shown = {"digest": row.digest, "rule": row.rule, "queue": row.queue, "tool": row.tool}
     audit.record("request.asked", actor=actor, subject=row, run=run, data=shown)
     return row
@@ -94,13 +96,25 @@ def close_others(*, run: Run, open_ids: list[str]) -> None:
     """A question that is no longer open has been taken by the graph (decided) or overtaken by events (pending)."""
     gone = ApprovalRequest.objects.filter(run=run, applied_at=None).exclude(interrupt_id__in=open_ids)
     for row in gone.filter(status=Status.PENDING).select_related("run", "run__thread"):
-        close(request=row, event="supersede", actor=SYSTEM, message=wording.superseded(), action="request.superseded")
+        close(
+            request=row,
+            event="supersede",
+            actor=SYSTEM,
+            message=wording.superseded(),
+            action="request.superseded",
+        )
     gone.exclude(status=Status.PENDING).update(applied_at=Now())
 
 
 def close(
-    *, request: ApprovalRequest, event: str, actor: Actor, message: str, action: str,
-    only: QuerySet[ApprovalRequest] | None = None, data: Mapping[str, Any] | None = None,
+    *,
+    request: ApprovalRequest,
+    event: str,
+    actor: Actor,
+    message: str,
+    action: str,
+    only: QuerySet[ApprovalRequest] | None = None,
+    data: Mapping[str, Any] | None = None,
 ) -> bool:
     """End a pending request without a decision: conditional UPDATE, event, audit entry, hint. False: already closed."""
     open_rows = (only if only is not None else ApprovalRequest.objects.all()).filter(
@@ -137,10 +151,16 @@ def withdraw(*, actor: Actor, request_pk: Any, reason: str) -> ApprovalRequest:
     """Support staff take a request back. Raises `AlreadyClosed` if somebody was faster."""
     request = access.request_to_withdraw(actor.person, request_pk)
     if request.kind == RequestKind.UNKNOWN_OUTCOME:
-        raise Invalid({"request": "This may have happened already and cannot be withdrawn: say what you found instead."})
+        raise Invalid(
+            {"request": "This may have happened already and cannot be withdrawn: say what you found instead."}
+        )
     done = close(
-        request=request, event="withdraw", actor=actor, message=wording.withdrawn(reason),
-        action="request.withdrawn", data={"reason": reason},
+        request=request,
+        event="withdraw",
+        actor=actor,
+        message=wording.withdrawn(reason),
+        action="request.withdrawn",
+        data={"reason": reason},
     )
     if not done:
         request.refresh_from_db()
@@ -153,7 +173,13 @@ def expire_due(*, limit: int = 100) -> int:
     due = ApprovalRequest.objects.filter(status=Status.PENDING, expires_at__lte=Now())
     rows = list(due.select_related("run", "run__thread").order_by("expires_at")[:limit])
     return sum(
-        close(request=row, event="expire", actor=EXPIRY_RULE, message=wording.expired(), action="request.expired",
-              only=due)
+        close(
+            request=row,
+            event="expire",
+            actor=EXPIRY_RULE,
+            message=wording.expired(),
+            action="request.expired",
+            only=due,
+        )
         for row in rows
     )

@@ -27,18 +27,38 @@ THREAD_STATUS = {
     Status.PARKED: ThreadStatus.ERROR,
 }
 FINISHING = {"success": "succeed", "error": "fail", "cancelled": "cancel", "parked": "park"}
-ACTION = {"success": "run.finished", "error": "run.failed", "cancelled": "run.cancelled", "parked": "run.parked"}
+ACTION = {
+    "success": "run.finished",
+    "error": "run.failed",
+    "cancelled": "run.cancelled",
+    "parked": "run.parked",
+}
 
 
-def create(*, thread: Thread, version: AgentVersion, actor: Actor, message: str, key: str | None = None,
-           key_digest: str = "") -> Run:
+def create(
+    *,
+    thread: Thread,
+    version: AgentVersion,
+    actor: Actor,
+    message: str,
+    key: str | None = None,
+    key_digest: str = "",
+) -> Run:
     """A new turn at the end of the thread's queue, with its first step. Inside the caller's transaction."""
     last = thread.runs.aggregate(last=Max("number"))["last"] or 0
     run = Run.objects.create(
-        thread=thread, number=last + 1, version=version, requested_by=actor.person, token=actor.token,
-        message=message, key=key, key_digest=key_digest,
+        thread=thread,
+        number=last + 1,
+        version=version,
+        requested_by=actor.person,
+        token=actor.token,
+        message=message,
+        key=key,
+        key_digest=key_digest,
     )
-    Step.objects.create(run=run, position=1, kind=StepKind.MESSAGE, message_id=str(run.pk), text=cleaning.text(message))
+    Step.objects.create(
+        run=run, position=1, kind=StepKind.MESSAGE, message_id=str(run.pk), text=cleaning.text(message)
+    )
     busy = Thread.objects.filter(pk=thread.pk).exclude(status=ThreadStatus.INTERRUPTED)
     busy.update(status=ThreadStatus.BUSY)
     Thread.objects.filter(pk=thread.pk).update(updated_at=Now())
@@ -46,28 +66,44 @@ def create(*, thread: Thread, version: AgentVersion, actor: Actor, message: str,
     return run
 
 
-def post(*, actor: Actor, thread_pk: Any, message: str, while_pending: WhilePending | None, key: str | None = None,
-         key_digest: str = "") -> Run:
+def post(
+    *,
+    actor: Actor,
+    thread_pk: Any,
+    message: str,
+    while_pending: WhilePending | None,
+    key: str | None = None,
+    key_digest: str = "",
+) -> Run:
     """Say something to the agent. While something waits for a person, the poster chooses: the message queues behind
     it, or withdraws it first. Nothing is ever orphaned silently. Raises `Pending` if the choice is missing."""
     thread = access.thread_to_write(actor.person, thread_pk)
     with transaction.atomic():
         thread = Thread.objects.select_for_update().select_related("agent").get(pk=thread.pk)
         if while_pending is None and thread.requests.filter(status=RequestStatus.PENDING).exists():
-            raise Pending("A request of this case waits for a decision: choose to queue the message or to withdraw it.")
+            raise Pending(
+                "A request of this case waits for a decision: choose to queue the message or to withdraw it."
+            )
         if while_pending == "withdraw":
             for request in requests.withdrawable().filter(thread=thread).select_related("run", "run__thread"):
                 requests.close(
-                    request=request, event="withdraw", actor=actor,
-                    message=wording.withdrawn("a new message came in"), action="request.withdrawn",
+                    request=request,
+                    event="withdraw",
+                    actor=actor,
+                    message=wording.withdrawn("a new message came in"),
+                    action="request.withdrawn",
                     data={"reason": "new message"},
                 )
         version = thread.agent.current
         if version is None:
             raise TooLate("This agent has no published version.")
-        run = create(thread=thread, version=version, actor=actor, message=message, key=key, key_digest=key_digest)
+        run = create(
+            thread=thread, version=version, actor=actor, message=message, key=key, key_digest=key_digest
+        )
         events.record(thread.topic, run.topic, kind="posted", object_id=run.pk)
-        audit.record("message.posted", actor=actor, subject=thread, run=run, data={"while_pending": while_pending})
+        audit.record(
+            "message.posted", actor=actor, subject=thread, run=run, data={"while_pending": while_pending}
+        )
     return run
 
 
@@ -94,18 +130,32 @@ def pause(*, run: Run, fence: int) -> None:
     _leave(run, fence, Status.INTERRUPTED, ThreadStatus.INTERRUPTED)
 
 
-def finish(*, run: Run, fence: int, status: str, note: str = "", answer: str = "", usage: Mapping[str, int]) -> None:
+def finish(
+    *, run: Run, fence: int, status: str, note: str = "", answer: str = "", usage: Mapping[str, int]
+) -> None:
     """End a run for good."""
     target = transitions.target("run", Status.RUNNING, FINISHING[status])
     more = Run.objects.filter(thread_id=run.thread_id, status__in=OPEN).exclude(pk=run.pk).exists()
     thread_status = ThreadStatus.BUSY if more else THREAD_STATUS[Status(target)]
-    columns = {"error": cleaning.text(note), "answer": cleaning.text(answer), "usage": dict(usage), "finished_at": Now()}
+    columns = {
+        "error": cleaning.text(note),
+        "answer": cleaning.text(answer),
+        "usage": dict(usage),
+        "finished_at": Now(),
+    }
     actor = SYSTEM if status == "parked" else Actor.agent(run.thread.agent.title)
     _leave(run, fence, target, thread_status, action=ACTION[status], actor=actor, note=note, **columns)
 
 
 def _leave(
-    run: Run, fence: int, status: str, thread_status: str, *, action: str = "", actor: Actor = SYSTEM, note: str = "",
+    run: Run,
+    fence: int,
+    status: str,
+    thread_status: str,
+    *,
+    action: str = "",
+    actor: Actor = SYSTEM,
+    note: str = "",
     **columns: Any,
 ) -> None:
     with transaction.atomic():
@@ -134,14 +184,24 @@ def cancel(*, actor: Actor, run_pk: Any, reason: str) -> Run:
     with transaction.atomic():
         waiting = Run.objects.filter(pk=run.pk, cancel_reason=None)
         parked = waiting.filter(status=Status.PARKED)
-        again = {"status": transitions.target("run", Status.PARKED, "unpark"), "attempts": 0, "finished_at": None}
-        if not (waiting.filter(status__in=OPEN).update(cancel_reason=reason)
-                or parked.update(cancel_reason=reason, **again)):
+        again = {
+            "status": transitions.target("run", Status.PARKED, "unpark"),
+            "attempts": 0,
+            "finished_at": None,
+        }
+        if not (
+            waiting.filter(status__in=OPEN).update(cancel_reason=reason)
+            or parked.update(cancel_reason=reason, **again)
+        ):
             raise TooLate("The run has ended already.")
         for request in requests.withdrawable().filter(run=run):
             requests.close(
-                request=request, event="withdraw", actor=actor, message=wording.cancelled(reason),
-                action="request.withdrawn", data={"reason": reason},
+                request=request,
+                event="withdraw",
+                actor=actor,
+                message=wording.cancelled(reason),
+                action="request.withdrawn",
+                data={"reason": reason},
             )
         events.record(run.topic, run.thread.topic, kind="cancelling", object_id=run.pk)
         audit.record("run.cancel_requested", actor=actor, subject=run, run=run, data={"reason": reason})

@@ -22,7 +22,9 @@ def record(*, run: Run, messages: Sequence[Message]) -> int:
     if not fresh:
         return 0
     last = run.steps.aggregate(last=Max("position"))["last"] or 0
-    Step.objects.bulk_create(_step(run, last + place, message) for place, message in enumerate(fresh, start=1))
+    Step.objects.bulk_create(
+        _step(run, last + place, message) for place, message in enumerate(fresh, start=1)
+    )
     events.record(run.topic, run.thread.topic, kind="step", object_id=run.pk, rev=last + len(fresh))
     return len(fresh)
 
@@ -31,9 +33,11 @@ def reconcile(*, run: Run, messages: Sequence[Message]) -> None:
     """After a crash the checkpoint may lack a message that was shown already: the checkpoint is right. A step that was
     once confirmed stays, even when a middleware has since summarised its message away."""
     saved = {m.id for m in messages}
-    lost, _ = run.steps.filter(is_confirmed=False, kind__in=[StepKind.MODEL, StepKind.TOOL]).exclude(
-        message_id__in=saved
-    ).delete()
+    lost, _ = (
+        run.steps.filter(is_confirmed=False, kind__in=[StepKind.MODEL, StepKind.TOOL])
+        .exclude(message_id__in=saved)
+        .delete()
+    )
     record(run=run, messages=messages)
     run.steps.filter(is_confirmed=False, message_id__in=saved).update(is_confirmed=True)
     if lost:
@@ -41,9 +45,20 @@ def reconcile(*, run: Run, messages: Sequence[Message]) -> None:
 
 
 def _step(run: Run, position: int, message: Message) -> Step:
-    calls = [{"id": call.id, "name": call.name, "args": cleaning.json(dict(call.args))} for call in message.tool_calls]
+    calls = [
+        {"id": call.id, "name": call.name, "args": cleaning.json(dict(call.args))}
+        for call in message.tool_calls
+    ]
     return Step(
-        run=run, position=position, kind=KIND[message.role], message_id=message.id, tool=message.tool,
-        tool_call_id=message.tool_call_id, text=cleaning.text(message.text), is_error=message.is_error,
-        tool_calls=calls, usage=dict(message.usage), notes=cleaning.json(list(message.notes)),
+        run=run,
+        position=position,
+        kind=KIND[message.role],
+        message_id=message.id,
+        tool=message.tool,
+        tool_call_id=message.tool_call_id,
+        text=cleaning.text(message.text),
+        is_error=message.is_error,
+        tool_calls=calls,
+        usage=dict(message.usage),
+        notes=cleaning.json(list(message.notes)),
     )

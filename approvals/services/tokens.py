@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Sequence
 from datetime import timedelta
 from hashlib import sha256
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
@@ -22,20 +23,33 @@ BRAND = "cseal"  # lets log scanners find leaked tokens
 MAX_DAYS = 365
 
 
-def create(*, actor: Actor, user: User, scopes: Sequence[str], days: int = 90, name: str = "") -> tuple[ApiToken, str]:
+def create(
+    *, actor: Actor, user: User, scopes: Sequence[str], days: int = 90, name: str = ""
+) -> tuple[ApiToken, str]:
     """A new token and its secret text `cseal_PREFIX_SECRET`, which cannot be read again."""
     unknown = sorted(set(scopes) - set(Scope.values))
     if unknown or not scopes:
-        raise Invalid({"scope": f"Unknown scope {', '.join(unknown) or '(none)'}: use {', '.join(Scope.values)}."})
+        raise Invalid(
+            {"scope": f"Unknown scope {', '.join(unknown) or '(none)'}: use {', '.join(Scope.values)}."}
+        )
     if not 1 <= days <= MAX_DAYS:
         raise Invalid({"days": f"A token lives 1 to {MAX_DAYS} days."})
     prefix, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
     with transaction.atomic():
         token = ApiToken.objects.create(
-            user=user, name=name[:80], prefix=prefix, secret_sha256=_hash(secret), scopes=sorted(set(scopes)),
+            user=user,
+            name=name[:80],
+            prefix=prefix,
+            secret_sha256=_hash(secret),
+            scopes=sorted(set(scopes)),
             expires_at=Now() + timedelta(days=days),
         )
-        audit.record("token.created", actor=actor, subject=user, data={"prefix": prefix, "scopes": token.scopes, "days": days})
+        audit.record(
+            "token.created",
+            actor=actor,
+            subject=user,
+            data={"prefix": prefix, "scopes": token.scopes, "days": days},
+        )
     return token, f"{BRAND}_{prefix}_{secret}"
 
 
@@ -54,7 +68,7 @@ def find(text: str) -> ApiToken | None:
     return token
 
 
-def revoke(*, actor: Actor, token_pk: object) -> None:
+def revoke(*, actor: Actor, token_pk: UUID | str) -> None:
     """End a token of one's own."""
     with transaction.atomic():
         mine = ApiToken.objects.filter(pk=token_pk, user=actor.person, revoked_at=None)

@@ -43,4 +43,9 @@ def cancelled(reason: str) -> str:
     return f"A person stopped the run; what was still open did not run.{said}"
 
 
-NOT_A_DECISION = (RequestStatus.EXPIRED, RequestStatus.WITHDRAWN, RequestStatus.SUPERSEDED, RequestStatus.HANDLED_ELSEWHERE)
+NOT_A_DECISION = (
+    RequestStatus.EXPIRED,
+    RequestStatus.WITHDRAWN,
+    RequestStatus.SUPERSEDED,
+    RequestStatus.HANDLED_ELSEWHERE,
+)
