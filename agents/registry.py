@@ -12,7 +12,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from pydantic import ValidationError
 
 from agents.catalogue import AgentSpec, ToolFacts, all_tools, fingerprint
-from agents.chat_models import build_chat_model
+from agents.chat_models import ModelUnavailable, build_chat_model
 from agents.contracts import Desk, Parked, RunOrder
 from agents.gate import Gate, write_tool
 from agents.refunds.http_shop import HttpShop
@@ -44,8 +44,12 @@ def build_engine(
         stack = build_stack(spec.middleware, tools=facts, approvals=approvals)
     except (StackError, Unsealed) as error:
         raise Parked(f"The agent may not run as published: {error}") from error
+    try:
+        model = _model(spec.model, spec.base_url, spec.api_key_env, tuple(sorted(spec.model_options.items())))
+    except ModelUnavailable as error:
+        raise Parked(f"The model of the agent cannot be used here: {error}.") from error
     graph = create_agent(
-        _model(spec.model, spec.base_url, spec.api_key_env, tuple(sorted(spec.model_options.items()))),
+        model,
         tools,
         system_prompt=spec.system_prompt,
         middleware=stack,

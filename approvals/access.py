@@ -42,7 +42,7 @@ def is_support(user: User) -> bool:
 
 
 def is_administrator(user: User) -> bool:
-    return Role.ADMINISTRATORS in roles(user)
+    return user.is_superuser or Role.ADMINISTRATORS in roles(user)
 
 
 def is_auditor(user: User) -> bool:

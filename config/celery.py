@@ -6,7 +6,9 @@ import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 os.environ.setdefault("COUNTERSEAL_PROCESS", "worker")
-os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")  # before langgraph is imported: no foreign class at load
+os.environ.setdefault(
+    "LANGGRAPH_STRICT_MSGPACK", "true"
+)  # before langgraph is imported: no foreign class at load
 os.environ.setdefault("LANGSMITH_TRACING", "false")
 
 from celery import Celery

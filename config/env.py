@@ -18,7 +18,16 @@ def flag(name: str, default: bool) -> bool:
     raw = os.environ.get(name)
     if raw is None:
         return default
-    known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    known = {
+        "1": True,
+        "true": True,
+        "yes": True,
+        "on": True,
+        "0": False,
+        "false": False,
+        "no": False,
+        "off": False,
+    }
     if raw.strip().lower() not in known:
         raise BadSetting(f"{name}={raw!r} is not a yes or no: set it to 1 or 0.")
     return known[raw.strip().lower()]

@@ -18,7 +18,9 @@ PROCESS = env.text("COUNTERSEAL_PROCESS", "command")  # web, worker, beat, comma
 DEBUG = env.flag("COUNTERSEAL_DEBUG", False)
 EMBEDDED_POSTGRES = not env.text("DATABASE_URL")
 EMBEDDED_REDIS = not env.text("REDIS_URL")
-DEMO = env.flag("COUNTERSEAL_DEMO", EMBEDDED_POSTGRES)  # demo accounts and data; refused off loopback by a check
+DEMO = env.flag(
+    "COUNTERSEAL_DEMO", EMBEDDED_POSTGRES
+)  # demo accounts and data; refused off loopback by a check
 ALLOWED_HOSTS = env.words("COUNTERSEAL_HOSTS", "localhost,127.0.0.1,[::1]")
 ORIGINS = env.words("COUNTERSEAL_ORIGINS")  # full origins that may open sockets; empty: the host's own
 HTTPS = env.flag("COUNTERSEAL_HTTPS", False)
@@ -103,15 +105,26 @@ TEMPLATES = [
 
 # --- Postgres: every truth ----------------------------------------------------------------------------------------
 def _database() -> dict[str, Any]:
-    given = embedded.database_parameters() if EMBEDDED_POSTGRES else env.database_parameters("DATABASE_URL")
+    given: dict[str, Any] = embedded.database_parameters() if EMBEDDED_POSTGRES else env.database_parameters("DATABASE_URL")
     options: dict[str, Any] = dict(given.pop("OPTIONS", None) or {})
     if PROCESS == "web":
         # One pool per web process. Workers have none: a drive owns its session (agents/runtime.py).
-        options["pool"] = {"min_size": 1, "max_size": env.number("COUNTERSEAL_WEB_CONNECTIONS", 12), "timeout": 10}
-        options["options"] = "-c lock_timeout=5s -c statement_timeout=30s -c idle_in_transaction_session_timeout=30s"
+        options["pool"] = {
+            "min_size": 1,
+            "max_size": env.number("COUNTERSEAL_WEB_CONNECTIONS", 12),
+            "timeout": 10,
+        }
+        options["options"] = (
+            "-c lock_timeout=5s -c statement_timeout=30s -c idle_in_transaction_session_timeout=30s"
+        )
     else:
         # The keyword settings make the client notice a dead server, the `-c` ones the server a dead client.
-        options |= {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 10_000}
+        options |= {
+            "keepalives_idle": 5,
+            "keepalives_interval": 2,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 10_000,
+        }
         options["options"] = (
             "-c client_connection_check_interval=2s -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 "
             "-c tcp_keepalives_count=3 -c tcp_user_timeout=10000 -c idle_session_timeout=0"
@@ -134,7 +147,9 @@ CELERY_APP = "config.celery.app"
 
 # --- How long things take ---------------------------------------------------------------------------------------
 SWEEP_SECONDS = env.number("COUNTERSEAL_SWEEP_SECONDS", 3)
-STALE_SECONDS = env.number("COUNTERSEAL_STALE_SECONDS", 6)  # an open run that was not touched so long gets a hint
+STALE_SECONDS = env.number(
+    "COUNTERSEAL_STALE_SECONDS", 6
+)  # an open run that was not touched so long gets a hint
 MAX_ATTEMPTS = env.number("COUNTERSEAL_MAX_ATTEMPTS", 5)  # unclean drives in a row before a person is told
 
 # --- Safety ---------------------------------------------------------------------------------------------------------

@@ -210,6 +210,21 @@ def cancel(*, actor: Actor, run_pk: Any, reason: str) -> Run:
     return run
 
 
+def retry(*, actor: Actor, run_pk: Any) -> Run:
+    """Put a parked run back to work, after a person has looked. Raises `TooLate` if it is not parked."""
+    run = access.run_to_cancel(actor.person, run_pk)
+    with transaction.atomic():
+        parked = Run.objects.filter(pk=run.pk, status=Status.PARKED)
+        fresh = {"attempts": 0, "last_error": "", "error": "", "finished_at": None, "touched_at": Now()}
+        if not parked.update(status=transitions.target("run", Status.PARKED, "unpark"), **fresh):
+            raise TooLate("Only a parked run can be put back to work.")
+        events.record(run.topic, run.thread.topic, kind="unparked", object_id=run.pk)
+        audit.record("run.unparked", actor=actor, subject=run, run=run)
+        dispatch.start_on_commit(run.thread_id)
+    run.refresh_from_db()
+    return run
+
+
 def context_of(run: Run) -> dict[str, Any]:
     """What tools, checks and prompts may know about the case."""
     thread = run.thread
