@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -9,7 +10,6 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from agents.canonical import canonical
 from approvals import access
 from approvals.actors import Actor
 from approvals.errors import Invalid, KeyReused
@@ -37,7 +37,7 @@ class Opened:
 
 
 def body_digest(body: Mapping[str, Any]) -> str:
-    return sha256(canonical(dict(body))).hexdigest()
+    return sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
 def find_repeat(*, actor: Actor, key: str | None, digest: str) -> Run | None:

@@ -60,8 +60,8 @@ def _schema_errors(schema: Mapping[str, Any], args: Mapping[str, Any]) -> dict[s
     for error in Draft202012Validator(dict(schema)).iter_errors(args):
         where = "/".join(["args", *(str(part) for part in error.absolute_path)])
         if error.validator == "required":
-            missing = next((name for name in error.validator_value if name not in error.instance), "")
-            errors[f"{where}/{missing}"] = "This field is required."
+            for name in set(error.validator_value) - set(error.instance):
+                errors[f"{where}/{name}"] = "This field is required."
         elif error.validator == "additionalProperties":
             for name in set(error.instance) - set(error.schema.get("properties", {})):
                 errors[f"{where}/{name}"] = "The tool has no such argument: remove it."
