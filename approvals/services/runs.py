@@ -248,11 +248,13 @@ def hint_stuck(*, limit: int = 100) -> int:
         stale |= level & Q(touched_at__lt=Now() - age)
     asked = ApprovalRequest.objects.filter(run=OuterRef("pk"))
     due = Q(decisions__undone_at=None, decisions__send_at__lte=Now()) | ~Q(decisions__undone_at=None)
-    closed = asked.exclude(status=RequestStatus.PENDING).filter(applied_at=None)
-    sent = closed.filter(Q(decisions=None) | due)
-    wakes = Q(status__in=[Status.PENDING, Status.RUNNING]) | (
-        Q(status=Status.INTERRUPTED)
-        & (Exists(sent) | ~Exists(asked.filter(Q(status=RequestStatus.PENDING) | Q(applied_at=None))))
+    ready = asked.exclude(status=RequestStatus.PENDING).filter(Q(decisions=None) | due, applied_at=None)
+    open_questions = asked.filter(Q(status=RequestStatus.PENDING) | Q(applied_at=None))
+    waits_behind = Run.objects.filter(thread=OuterRef("thread"), status=Status.INTERRUPTED)
+    wakes = (
+        Q(status=Status.RUNNING)
+        | Q(status=Status.PENDING) & ~Exists(waits_behind)
+        | Q(status=Status.INTERRUPTED) & (Exists(ready) | ~Exists(open_questions))
     )
     with transaction.atomic():
         stuck = Run.objects.filter(stale, wakes, status__in=OPEN).order_by("touched_at")
