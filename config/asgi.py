@@ -13,6 +13,6 @@ http = get_asgi_application()  # before anything that imports models
 
 from channels.routing import ProtocolTypeRouter
 
-from approvals.routing import live
+from approvals.routing import live, with_long_poll
 
-application = ProtocolTypeRouter({"http": http, "websocket": live})
+application = ProtocolTypeRouter({"http": with_long_poll(http), "websocket": live})
