@@ -77,7 +77,7 @@ class HumanInTheLoop(HumanInTheLoopMiddleware[Any, Any, Any]):
             return self._approvals.verdict(call, tool, request.tool_call["args"], judge).asks
 
         allowed = list(dict.fromkeys((*gate.allowed_decisions, "reject")))
-        return InterruptOnConfig(allowed_decisions=allowed, when=when, description="")  # type: ignore[typeddict-item]
+        return InterruptOnConfig(allowed_decisions=allowed, when=when, description="")
 
 
 def _plain(answer: Result, tool: str) -> Result:

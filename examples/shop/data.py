@@ -160,8 +160,8 @@ def _order(random: Random, n: int, order_id: str) -> Seed:
         items = _big(random, currency)
         total = sum(item.qty * item.price for item in items)
         part = total // random.choice((4, 5, 10))
-        refunds = ((part, max(recent - 1, 0), "partial refund, scratched"),)
-        return _seed(order_id, customer, currency, items, recent, last4, refunds=refunds)
+        earlier = ((part, max(recent - 1, 0), "partial refund, scratched"),)
+        return _seed(order_id, customer, currency, items, recent, last4, refunds=earlier)
     items = _small(random, currency)
     if kind == 7:
         placed = random.randint(2, 21)
@@ -172,7 +172,8 @@ def _order(random: Random, n: int, order_id: str) -> Seed:
     if random.random() < 0.3:
         return Seed(order_id, customer.id, currency, "cancelled", items, random.randint(1, 9), None, last4)
     total = sum(item.qty * item.price for item in items)
-    refunds = ((total, recent, "returned unopened"),) if random.random() < 0.3 else ()
+    returned = random.random() < 0.3
+    refunds = ((total, recent, "returned unopened"),) if returned else ()
     return _seed(order_id, customer, currency, items, recent, last4, refunds=refunds)
 
 
