@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -123,7 +122,7 @@ def desk(
 ) -> Desk:
     settings.SHOP_URL = shop.url
     monkeypatch.setenv("COUNTERSEAL_SHOP_URL", shop.url)
-    monkeypatch.setenv("COUNTERSEAL_TEST_MODELS", os.environ.get("SCRIPTED_MODULE", "tests.models"))
+    monkeypatch.setenv("COUNTERSEAL_TEST_MODELS", "tests.models")
     return Desk(shop)
 
 
