@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -166,7 +166,3 @@ class MemoryLedger:
         changed = replace(row.execution, **changes)
         self.rows[execution.call] = replace(row, execution=changed)
         return changed
-
-
-type Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""(an interrupt's value) -> what a person answers"""
