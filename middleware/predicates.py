@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError
 
 from middleware.ports import Args, Judge, Verdict
 
 # Not a union with Decimal: a rule is written as JSON and must come back from the database as the same bytes
-Limit = StrictInt | FiniteFloat
+Limit = StrictInt | Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class BadRule(ValueError):
@@ -107,7 +107,7 @@ class Rule:
 
 def rule(spec: Mapping[str, Any] | None) -> Rule:
     """From JSON. None is `always`: a gate without a rule asks every time. Raises `BadRule`."""
-    given = dict(spec or {"use": "always"})
+    given = {"use": "always"} if spec is None else dict(spec)
     name = given.pop("use", None)
     predicate = PREDICATES.get(name) if isinstance(name, str) else None
     if predicate is None:
