@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from middleware import options as o
 from middleware.ports import Approvals, ToolInfo
 
-if TYPE_CHECKING:
-    from langchain.agents.middleware import AgentMiddleware
+type Middleware = Any
+"""LangChain's `AgentMiddleware`. Named in words only: an import, even for types, would tie the web process to it."""
 
 type Hook = Literal[
     "before_agent", "before_model", "wrap_model_call", "after_model", "wrap_tool_call", "after_agent"
@@ -74,11 +74,10 @@ class Entry:
             return f"needs the environment variable {self.key}"
         return None
 
-    def build(self, options: o.Options, around: Surroundings) -> AgentMiddleware[Any, Any, Any]:
+    def build(self, options: o.Options, around: Surroundings) -> Middleware:
         """Imports LangChain."""
         module, _, function = self.factory.partition(":")
-        built: AgentMiddleware[Any, Any, Any] = getattr(import_module(module), function)(options, around)
-        return built
+        return getattr(import_module(module), function)(options, around)
 
 
 def _named(title: str) -> Callable[[o.Options], str]:

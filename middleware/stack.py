@@ -8,16 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from middleware.catalogue import AddedTool, BadEntry, Entry, Surroundings, parse
+from middleware.catalogue import AddedTool, BadEntry, Entry, Middleware, Surroundings, parse
 from middleware.policy import HITL, SpecMiddleware, judges
+from middleware.ports import Approvals, ToolInfo
 from middleware.predicates import rule
-
-if TYPE_CHECKING:
-    from langchain.agents.middleware import AgentMiddleware
-
-    from middleware.ports import Approvals, ToolInfo
 
 __all__ = ["Lint", "StackError", "all_facts", "build_stack", "judges", "lint"]
 
@@ -95,7 +91,7 @@ def lint(spec_middleware: SpecMiddleware, tools: Mapping[str, ToolInfo]) -> list
 
 def build_stack(
     spec_middleware: SpecMiddleware, *, tools: Mapping[str, ToolInfo], approvals: Approvals
-) -> list[AgentMiddleware[Any, Any, Any]]:
+) -> list[Middleware]:
     """The middleware in order, outermost first. Imports LangChain. Raises `StackError`."""
     spec = list(spec_middleware)
     errors = [finding for finding in lint(spec, tools) if finding.level == "error"]
