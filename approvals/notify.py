@@ -12,6 +12,7 @@ from typing import Any
 from channels.layers import get_channel_layer
 from channels_redis.pubsub import RedisPubSubChannelLayer
 from django.db import transaction
+from redis.exceptions import RedisError
 
 log = logging.getLogger("counterseal.notify")
 
@@ -20,10 +21,11 @@ class HintLayer(RedisPubSubChannelLayer):  # type: ignore[misc]
     """The pub/sub layer, which writes once into a dead connection after the broker was restarted."""
 
     async def new_channel(self, prefix: str = "specific.") -> str:
+        layer = self._get_layer()  # of this event loop; the class itself has no such method to call
         try:
-            return str(await super().new_channel(prefix))
-        except (ConnectionError, OSError):
-            return str(await super().new_channel(prefix))
+            return str(await layer.new_channel(prefix))
+        except (RedisError, OSError):
+            return str(await layer.new_channel(prefix))
 
 
 def group_name(topic: str) -> str:

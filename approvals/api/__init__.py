@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from functools import wraps
+from http import HTTPStatus
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, re_path
 from ninja import NinjaAPI
+from ninja.openapi.schema import OpenAPISchema
+from ninja.operation import Operation
 
 from approvals.api import agents, audit, cases, problems, requests, runs
 from approvals.api.parser import StrictParser
@@ -25,6 +28,27 @@ class Api(NinjaAPI):
             if isinstance(pattern, URLPattern):
                 pattern.callback = _plain(pattern.callback)
         return [*patterns, re_path(r"^.*$", _plain(problems.not_found))], app_name, namespace
+
+    def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
+        document = super().get_openapi_schema(**options)
+        document["components"]["schemas"]["Problem"] = problems.SCHEMA
+        for path, item in document["paths"].items():
+            for method, operation in item.items():
+                operation["responses"].update(_problems_of(path, method, operation))
+        return document
+
+    def get_openapi_operation_id(self, operation: Operation) -> str:
+        return operation.view_func.__name__
+
+
+def _problems_of(path: str, method: str, operation: dict[str, Any]) -> dict[int, Any]:
+    """The errors that an operation can answer with."""
+    codes = [401, 403]
+    codes += [404] if "{" in path else []
+    codes += [409] if method == "post" else []
+    codes += [422] if operation["parameters"] or "requestBody" in operation else []
+    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {code: {"description": HTTPStatus(code).phrase, "content": content} for code in codes}
 
 
 def _plain(view: Any) -> Any:

@@ -43,6 +43,35 @@ TITLES: Final = {
     "internal": "Internal error",
 }
 
+SCHEMA: Final = {  # for the OpenAPI document
+    "title": "Problem",
+    "description": "RFC 9457. A 409 of a decision also says request_status, decided_by, decided_at and rev.",
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "instance"],
+    "properties": {
+        "type": {"type": "string", "enum": [f"urn:counterseal:problem:{kind}" for kind in TITLES]},
+        "title": {"type": "string"},
+        "status": {"type": "integer", "description": "The HTTP status."},
+        "detail": {"type": "string"},
+        "instance": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["field", "message"],
+                "properties": {
+                    "field": {"type": "string", "description": "For example args/amount."},
+                    "message": {"type": "string"},
+                },
+            },
+        },
+        "request_status": {"type": "string"},
+        "decided_by": {"type": ["string", "null"]},
+        "decided_at": {"type": ["string", "null"], "format": "date-time"},
+        "rev": {"type": "integer"},
+    },
+}
+
 # Reasons of `access.why_not_decide` and rights of `access.require`, in words for the caller.
 REASONS: Final = {
     "queue": "Only members of this request's queue decide it.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import parse_qs
@@ -28,7 +28,7 @@ from approvals.notify import group_name
 
 log = logging.getLogger("counterseal.wait")
 
-type Message = dict[str, Any]
+type Message = Mapping[str, Any]
 type Receive = Callable[[], Awaitable[Message]]
 type Send = Callable[[Message], Awaitable[None]]
 type App = Callable[[Any, Receive, Send], Awaitable[None]]
@@ -36,6 +36,7 @@ type Nap = Callable[[float], Awaitable[None]]
 
 PATH = re.compile(r"/api/v1/runs/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
 LONGEST = 60.0
+MAX_MESSAGES = 8
 LOOK_AGAIN = 5.0  # a nudge may get lost
 WITHOUT_NUDGES = 1.0
 
@@ -51,29 +52,38 @@ class LongPoll:
         if run_id is None:
             await self.app(scope, receive, send)
             return
-        first = await receive()
-        second = asyncio.ensure_future(receive())  # completes when the client goes away
+        early = await whole_body(receive)
+        leaving = asyncio.ensure_future(receive())  # completes when the client goes away
         waiting = asyncio.ensure_future(wait_for_run(scope, run_id, seconds))
         try:
-            await asyncio.wait({second, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({leaving, waiting}, return_when=asyncio.FIRST_COMPLETED)
             if waiting.done():
-                await self.app(scope, _replay(first, second, receive), send)
+                await self.app(scope, _replay(early, leaving, receive), send)
         finally:
-            for task in (waiting, second):
+            for task in (waiting, leaving):
                 task.cancel()
             with suppress(asyncio.CancelledError):
                 await waiting
 
 
-def _replay(first: Message, second: asyncio.Future[Message], receive: Receive) -> Receive:
+async def whole_body(receive: Receive) -> list[Message]:
+    """The messages that carry the body (of a GET: none to speak of); what is longer is left to the application."""
+    found = [await receive()]
+    while found[-1].get("more_body") and len(found) < MAX_MESSAGES:
+        found.append(await receive())
+    return found
+
+
+def _replay(early: list[Message], leaving: asyncio.Future[Message], receive: Receive) -> Receive:
     """`receive` of an application that has not seen the messages which were read while waiting."""
-    early: list[Message | asyncio.Future[Message]] = [second, first]
+    pending: list[Any] = [*early, leaving]
 
     async def again() -> Message:
-        if not early:
+        if not pending:
             return await receive()
-        item = early.pop()
-        return item if isinstance(item, dict) else await item
+        item = pending.pop(0)
+        message: Message = await item if isinstance(item, asyncio.Future) else item
+        return message
 
     return again
 

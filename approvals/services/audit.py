@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import connection, models
 from django.utils.translation import gettext_lazy as _
 
+from approvals import cleaning
 from approvals.actors import Actor
 from approvals.models import AuditEvent, Run, Thread
 
@@ -78,7 +79,7 @@ def record(
         object_name=str(subject)[:300] if subject else "",
         thread_id=thread_id,
         run_id=run.pk if run else None,
-        data={**(data or {}), **({"token": actor.token.prefix} if actor.token else {})},
+        data=cleaning.json({**(data or {}), **({"token": actor.token.prefix} if actor.token else {})}),
     )
 
 

@@ -25,8 +25,12 @@ CHECKPOINTS = "checkpoint_migrations"  # LangGraph's own list of what it has set
 
 class Command(BaseCommand):
     help = "Set up checkpoint tables, groups, shipped agents and, in demo mode, demo accounts."
+    requires_system_checks = ()  # quick: this runs at every start
+
+    verbosity = 1
 
     def handle(self, *args: Any, **options: Any) -> None:
+        self.verbosity = options["verbosity"]
         with only_one():
             if set_up_checkpoints():
                 self.say("checkpoint tables are set up")
@@ -36,10 +40,9 @@ class Command(BaseCommand):
                 self.say(f"agent {published}", verbosity=2)
             if settings.DEMO and (made := demo.make_accounts()):
                 self.say(f"demo accounts: {', '.join(made)}")
-        self.verbosity = options["verbosity"]
 
     def say(self, text: str, verbosity: int = 1) -> None:
-        if getattr(self, "verbosity", 1) >= verbosity:
+        if self.verbosity >= verbosity:
             self.stdout.write(text)
 
 

@@ -18,6 +18,7 @@ NAME = "Command line"
 
 class Command(BaseCommand):
     help = "Make, list and revoke API tokens."
+    requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         acts = parser.add_subparsers(dest="act", required=True)
