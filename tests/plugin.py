@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -63,7 +62,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Start both servers; a signal that would end us silently becomes an orderly end."""
     if session.config.option.collectonly:
         return
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
+    signal.signal(signal.SIGTERM, lambda *_: pytest.exit("ended by SIGTERM", returncode=143))
     from config import servers
 
     try:

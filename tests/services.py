@@ -22,7 +22,7 @@ from typing import ClassVar, Self
 from urllib.parse import quote
 
 from config import embedded, readiness, servers
-from config.plan import CELERY, UVICORN, http_ok
+from config.plan import CELERY, UVICORN, WARNINGS, http_ok
 
 ROOT = Path(__file__).resolve().parent.parent
 PREFIX = "counterseal-test-"
@@ -262,7 +262,7 @@ def child_environment(
 ) -> dict[str, str]:
     """Ours, with the test database in place of the one that the plugin named."""
     given = {"COUNTERSEAL_PROCESS": process, "DATABASE_URL": database_url or current_database_url()}
-    return {**os.environ, "PYTHONUNBUFFERED": "1", **given, **(more or {})}
+    return {"PYTHONWARNINGS": WARNINGS, **os.environ, "PYTHONUNBUFFERED": "1", **given, **(more or {})}
 
 
 # --- The browser ------------------------------------------------------------------------------------------------------

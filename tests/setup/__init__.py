@@ -1,0 +1,1 @@
+"""The installer, the own servers and their supervisor."""
