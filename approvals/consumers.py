@@ -71,8 +71,10 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if actor is None:
             await self.close(SIGNED_OUT)
             return
-        room = MAX_TOPICS - len(self.topics - set(topics))
-        allowed = await in_thread(access.may_follow, actor.person, topics[: max(room, 0)])
+        room = MAX_TOPICS - len(self.topics)
+        fresh = [topic for topic in topics if topic not in self.topics][:room]
+        wanted = [topic for topic in topics if topic in self.topics or topic in fresh]
+        allowed = await in_thread(access.may_follow, actor.person, wanted)
         for topic in set(allowed) - self.topics:
             await self.channel_layer.group_add(group_name(topic), self.channel_name)
         self.topics |= set(allowed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
@@ -16,6 +17,7 @@ from redis.exceptions import RedisError
 log = logging.getLogger("counterseal.health")
 
 SECONDS = 2
+_threads = ThreadPoolExecutor(2, thread_name_prefix="readyz")
 
 
 @login_not_required
@@ -41,13 +43,21 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
 
 def _database() -> bool:
+    """On a thread of its own: a server that does not answer may take much longer than we have."""
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("select 1")
-    except Error as error:
+        _threads.submit(_ask_database).result(SECONDS)
+    except (Error, TimeoutError) as error:
         log.warning("database: %s", type(error).__name__)
         return False
     return True
+
+
+def _ask_database() -> None:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("select 1")
+    finally:
+        connection.close()
 
 
 def _broker() -> bool:
