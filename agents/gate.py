@@ -14,7 +14,6 @@ from datetime import timedelta
 from typing import Any
 
 from langchain.tools import ToolRuntime
-from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.tools import StructuredTool, ToolException
 from langgraph.types import interrupt
 from pydantic import ValidationError
@@ -23,9 +22,9 @@ from agents import faults
 from agents.canonical import Uncanonical, call_digest, canonical
 from agents.catalogue import ToolFacts
 from agents.outcomes import Ambiguous, Refused
+from middleware.calls import owner_of
+from middleware.effects import SEAL, SEALED
 from middleware.ports import Approvals, CallId, EffectLedger, Execution, Judge
-
-SEALED = {"counterseal": "sealed"}  # marks tools that carry the gate; the write guard refuses others
 
 type Send = Callable[[dict[str, Any], str, float], Mapping[str, Any]]
 """(validated arguments, provider key, time limit in seconds) -> result. Raises `Refused` or `Ambiguous`."""
@@ -44,18 +43,6 @@ class Gate:
     ledger: EffectLedger
 
 
-def owner_of(messages: list[AnyMessage], tool_call_id: str) -> tuple[AIMessage, str, dict[str, Any]]:
-    """The newest AI message that made this call, its tool and proposed arguments (call ids may repeat over turns)."""
-    for message in reversed(messages):
-        if isinstance(message, AIMessage):
-            calls = [call for call in message.tool_calls if call["id"] == tool_call_id]
-            if len(calls) > 1:
-                raise LookupError(f"call id {tool_call_id} is used twice in one message")
-            if calls:
-                return message, calls[0]["name"], calls[0]["args"]
-    raise LookupError(f"no message made call {tool_call_id}")
-
-
 def write_tool(
     facts: ToolFacts, *, send: Send, lookup: Lookup | None, judge: Judge, gate: Gate
 ) -> StructuredTool:
@@ -68,7 +55,8 @@ def write_tool(
 
     def run(runtime: ToolRuntime, **passed: Any) -> str:
         tool_call_id = runtime.tool_call_id or ""
-        message, _, proposed = owner_of(runtime.state["messages"], tool_call_id)
+        message, made = owner_of(runtime.state["messages"], tool_call_id)
+        proposed = made["args"]
         call = CallId(gate.thread_id, message.id or "", tool_call_id)
         try:
             args, digest = _covered(facts, call, proposed, judge, gate)
@@ -89,7 +77,7 @@ def write_tool(
         description=facts.description,
         args_schema=facts.args,
         handle_tool_error=True,
-        metadata=dict(SEALED),
+        metadata={SEAL: SEALED},
     )
 
 

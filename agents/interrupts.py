@@ -10,7 +10,7 @@ from langgraph.types import Interrupt
 
 from agents.catalogue import ToolFacts
 from agents.contracts import Message, Parked, Question, ToolCall
-from agents.gate import owner_of
+from middleware.calls import owner_of
 
 
 def question_of(item: Interrupt, messages: list[AnyMessage], facts: Mapping[str, ToolFacts]) -> Question:
@@ -33,10 +33,10 @@ def _about_a_call(
     facts: Mapping[str, ToolFacts],
 ) -> Question:
     try:
-        message, tool, args = owner_of(messages, value["tool_call_id"])
+        message, call = owner_of(messages, value["tool_call_id"])
     except LookupError as error:
         raise Parked(f"The call cannot be shown: {error}.") from error
-    known = facts.get(tool)
+    known = facts.get(call["name"])
     unknown_outcome = kind == "unknown_outcome"
     is_question = known is not None and known.effect == "ask"
     return Question(
@@ -45,8 +45,8 @@ def _about_a_call(
         ai_message_id=message.id or "",
         tool_call_id=value["tool_call_id"],
         attempt=value["attempt"] if unknown_outcome else 0,
-        tool=tool,
-        args=args,
+        tool=call["name"],
+        args=call["args"],
         args_schema=known.schema() if known else {},
         allowed_decisions=_allowed(item, unknown_outcome),
         value=value,

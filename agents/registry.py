@@ -18,6 +18,7 @@ from agents.gate import Gate, write_tool
 from agents.refunds.http_shop import HttpShop
 from agents.refunds.tools import SENDERS, TOOL_BUILDERS
 from agents.runtime import Engine
+from agents.words import CASE
 from middleware.effects import Unsealed, refuse_unsealed
 from middleware.ports import Approvals, EffectLedger, Judge
 from middleware.stack import StackError, build_stack, judges
@@ -51,12 +52,21 @@ def build_engine(
     graph = create_agent(
         model,
         tools,
-        system_prompt=spec.system_prompt,
+        system_prompt=f"{spec.system_prompt}\n{case_line(order.context)}",  # never stored in the thread
         middleware=stack,
         checkpointer=saver,
         name=spec.slug,
     )
     return Engine(graph, order, desk, facts)
+
+
+def case_line(context: Mapping[str, Any]) -> str:
+    """What staff entered about the case, for the model. "" if nothing was entered."""
+    named = {"order": "order_id", "customer": "customer_name", "customer number": "customer_id"}
+    facts = [f"{label} {context[name]}" for label, name in named.items() if context.get(name)]
+    if context.get("language"):
+        facts.append(f"the customer reads {context['language']}")
+    return f"{CASE}{'; '.join(facts)}." if facts else ""
 
 
 def _spec(order: RunOrder) -> AgentSpec:

@@ -6,10 +6,10 @@ import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 os.environ.setdefault("COUNTERSEAL_PROCESS", "worker")
-os.environ.setdefault(
-    "LANGGRAPH_STRICT_MSGPACK", "true"
-)  # before langgraph is imported: no foreign class at load
+# Before langgraph is imported: no foreign class at load.
+os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 os.environ.setdefault("LANGSMITH_TRACING", "false")
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")  # they import the pages; migrate has run them
 
 from celery import Celery
 from django.conf import settings

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from agents.refunds import demo_reading as reading
 from agents.refunds import policy
 from agents.refunds.demo_reading import Language, Outcome, Request, Wanted
+from agents.words import CASE
 
 MAX_ORDERS = 20
 
@@ -101,8 +102,15 @@ def read_turn(messages: Sequence[BaseMessage], tools: frozenset[str] | None = No
     before, after = messages[: max(last, 0)], messages[last + 1 :]
     text = str(messages[last].text) if last >= 0 else ""
     spoken = "\n".join(str(message.text) for message in before if isinstance(message, HumanMessage))
-    request = reading.read_request(text, reading.order_ids(spoken))
+    known = reading.order_ids(spoken) or reading.order_ids(_case(before))
+    request = reading.read_request(text, known)
     return Turn(text, request, _calls(after), _calls(before), tools)
+
+
+def _case(messages: Sequence[BaseMessage]) -> str:
+    """The facts of the case that stand at the end of the instructions."""
+    instructions = [str(message.text) for message in messages if isinstance(message, SystemMessage)]
+    return instructions[-1].rpartition(CASE)[2] if instructions and CASE in instructions[-1] else ""
 
 
 def _calls(messages: Sequence[BaseMessage]) -> tuple[Call, ...]:

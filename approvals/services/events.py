@@ -24,7 +24,9 @@ def record(*topics: str, kind: str, object_id: object, rev: int = 0) -> None:
     if not connection.in_atomic_block:
         raise RuntimeError("events.record() belongs inside the transaction of the change it announces")
     if not EventCounter.objects.filter(pk=1).update(seq=F("seq") + len(topics)):
-        EventCounter.objects.create(pk=1, seq=len(topics))  # an emptied database; the second of two at once fails
+        EventCounter.objects.create(
+            pk=1, seq=len(topics)
+        )  # an emptied database; the second of two at once fails
     last = current_seq()
     rows = [
         Event(seq=last - len(topics) + place, topic=topic, kind=kind, object_id=str(object_id), rev=rev)
