@@ -33,7 +33,7 @@ TOOLS = HERE / ".state"
 UV_VERSION = "0.13.9"
 MINORS = (12, 13, 14)  # in order of preference: the first is what we test with
 LOCKS = {"run": "requirements.txt", "dev": "requirements-dev.txt"}
-ALIASES = {"run": "up"}
+MODULES = {"run": "config.supervisor", "reset": "config.reset"}
 CHECKS = (
     ("lint", ["-m", "ruff", "check", "."]),
     ("format", ["-m", "ruff", "format", "--check", "."]),
@@ -429,9 +429,9 @@ def main(arguments: list[str]) -> int:
     if command == "test":
         ensure_browser()
         become(["-m", "pytest"] + rest)
-    if command == "python":
-        become(rest)
-    become(["manage.py"] + ([] if command == "manage" else [ALIASES.get(command, command)]) + rest)
+    if command in MODULES:
+        become(["-m", MODULES[command]] + rest)
+    become(["manage.py"] + rest if command == "manage" else rest)
     return 1
 
 

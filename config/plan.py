@@ -18,9 +18,15 @@ from config.servers import Program
 
 WORKERS, THREADS = 2, 4  # two processes of four threads: measured as the fastest on a small machine
 GRACE_SECONDS = 5.0
-# Known and meant: a container may well be root, and the flag's new name is not in every uvicorn yet.
-WARNINGS = (
-    "ignore:You're running the worker with superuser,ignore:The `websockets` implementation is deprecated"
+# Known and meant: a container may be root, the flag's new name is not in every uvicorn, and the files are found
+# without `collectstatic`.
+WARNINGS = ",".join(
+    f"ignore:{start}"
+    for start in (
+        "You're running the worker with superuser",
+        "The `websockets` implementation is deprecated",
+        "No directory at",
+    )
 )
 UVICORN = split(
     "--lifespan off --log-level warning --no-use-colors --timeout-graceful-shutdown 3 "
@@ -96,10 +102,9 @@ class Plan:
         return self.module("prepare", "command", ["config.prepare"])
 
     def application(self) -> list[Child]:
-        """Web, workers and, in demo mode, the shop."""
+        """Web and, in demo mode, the shop."""
         web = ["uvicorn", "config.asgi:application", "--host", self.host, "--port", str(self.port), *UVICORN]
         children = [self.module("web", "web", web, lambda: http_ok(self.host, self.port))]
-        children += [self.worker(number) for number in range(1, WORKERS + 1)]
         if self.shop_port:
             data = str(settings.STATE_DIR / "shop")
             shop = ["examples.shop", "--port", str(self.shop_port), "--data", data]
@@ -107,6 +112,9 @@ class Plan:
                 self.module("shop", "command", shop, lambda: http_ok("127.0.0.1", self.shop_port))
             )
         return children
+
+    def more_workers(self) -> list[Child]:
+        return [self.worker(number) for number in range(2, WORKERS + 1)]
 
     def worker(self, number: int) -> Child:
         ready = self.folder / f"worker-{number}.ready"

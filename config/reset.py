@@ -65,3 +65,8 @@ def _delete(paths: list[Path], state: Path) -> int:
             shutil.rmtree(path)
     sys.stdout.write("Deleted. The next start begins empty.\n")
     return 0
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    sys.exit(main())

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 from config import embedded, tether
 
@@ -249,9 +250,11 @@ def postgres_program(*, durable: bool = True) -> Program:
 
 def postgres_ready() -> bool:
     """Whether it answers; creates the application's database the first time."""
-    address = {"host": str(embedded.socket_dir()), "port": embedded.POSTGRES_PORT, "user": embedded.USER}
+    address = make_conninfo(
+        host=str(embedded.socket_dir()), port=embedded.POSTGRES_PORT, user=embedded.USER, dbname="postgres"
+    )
     try:
-        with psycopg.connect(dbname="postgres", connect_timeout=2, autocommit=True, **address) as connection:
+        with psycopg.connect(address, connect_timeout=2, autocommit=True) as connection:
             found = connection.execute("select 1 from pg_database where datname = %s", [embedded.DATABASE])
             if not found.fetchone():
                 connection.execute(f'create database "{embedded.DATABASE}"')

@@ -1,9 +1,13 @@
-"""Runs everything on one machine (`manage.py up`): starts in order, restarts what crashes, leaves no process behind."""
+"""Runs everything on one machine: starts in order, restarts what crashes, leaves no process behind.
+
+`make run` calls this module and not `manage.py up`, which loads every model first and so starts seconds later.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sys
 import time
@@ -20,6 +24,10 @@ from config.servers import Problem
 START_SECONDS = 90.0
 FAILURES, WINDOW_SECONDS = 5, 60.0
 LINE_LIMIT = 8_000
+NOISE = {  # what the servers say when all is well, or as advice for large machines
+    "postgres": ("system is starting up", "system is shutting down", "due to administrator command"),
+    "valkey": ("Memory overcommit", "scheduling shutdown", "ready to exit"),
+}
 LAST_TO_STOP = ("valkey", "postgres")
 STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DEMO_ACCOUNTS = "(demo accounts: rita, sam, ada, otto; password: counterseal)"
@@ -64,19 +72,26 @@ class Supervisor:
 
     # --- Starting -----------------------------------------------------------------------------------------------------
     async def start_all(self) -> None:
-        """Servers; then tables and demo data, while the application imports; then the clock."""
+        """The first worker at once, as loading the engine takes longest; it waits at the gate for all the rest."""
         began = time.monotonic()
-        await self.start(await asyncio.to_thread(self.plan.servers))
         self.plan.gate.unlink(missing_ok=True)
-        await asyncio.gather(self.start(self.plan.application()), self.prepare())
-        await self.start([self.plan.beat()])
+        await asyncio.gather(self.start([self.plan.worker(1)]), self.start_rest())
         if self.stopping.is_set():
             return
-        self.console.line("up", f"everything runs after {time.monotonic() - began:.1f} s; Ctrl-C stops it")
+        self.console.line("up", f"started in {time.monotonic() - began:.1f} s; Ctrl-C stops it")
         if self.plan.shop_port:
             self.console.line("up", f"the demo shop is at {self.plan.shop_url}")
         suffix = f"  {DEMO_ACCOUNTS}" if settings.DEMO else ""
         self.console.plain(f"Counterseal is ready at {self.plan.url}{suffix}")
+        await self.start(
+            self.plan.more_workers()
+        )  # loading an engine takes seconds: the first one works already
+
+    async def start_rest(self) -> None:
+        """The own servers; tables and demo data, while the web process loads; then the clock."""
+        await self.start(await asyncio.to_thread(self.plan.servers))
+        await asyncio.gather(self.start(self.plan.application()), self.prepare())
+        await self.start([self.plan.beat()])
 
     async def prepare(self) -> None:
         """Tables and demo data, then open the gate for the workers; a failure ends the start."""
@@ -217,7 +232,7 @@ class Supervisor:
 
     def output_line(self, child: Child, line: bytes) -> None:
         text = line[:LINE_LIMIT].decode(errors="replace").rstrip()
-        if text and not (child.name == "valkey" and "Memory overcommit" in text):  # advice for large servers
+        if text and not any(words in text for words in NOISE.get(child.name, ())):
             child.last_line = text
             self.console.line(child.name, text)
 
@@ -282,3 +297,9 @@ def main(host: str, port: str) -> int:
     except OSError as error:
         sys.stderr.write(f"Counterseal cannot start: {servers.sentence(error, settings.STATE_DIR)}\n")
     return 1
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    os.environ.setdefault("COUNTERSEAL_PROCESS", "command")
+    sys.exit(main("127.0.0.1", os.environ.get("PORT") or "8000"))
