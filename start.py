@@ -421,6 +421,10 @@ def main(arguments: list[str]) -> int:
         raise Problem("start.py knows %s; not %r." % (", ".join(known), command))
     if command == "lock":
         return lock()
+    if command == "install":  # from scratch: it is what a damaged .venv needs
+        with contextlib.suppress(FileNotFoundError):
+            STAMP.unlink()
+        shutil.rmtree(str(VENV), ignore_errors=True)
     install("dev" if command in ("test", "check") else "run")
     if command == "install":
         return 0

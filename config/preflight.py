@@ -66,7 +66,7 @@ def take_lock(path: Path, url: str) -> IO[str]:
         pid, _, running_at = lock.read().strip().partition(" ")
         raise Problem(
             f"Counterseal already runs at {running_at or 'another port'} (process {pid or 'unknown'}) with the data in "
-            f"{path.parent}: stop that one, or set COUNTERSEAL_STATE_DIR and PORT to run a second."
+            f"{embedded.state_dir()}: stop that one, or set COUNTERSEAL_STATE_DIR and PORT to run a second."
         ) from None
     except OSError as error:
         raise Problem(servers.sentence(error, path)) from None

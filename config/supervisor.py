@@ -49,16 +49,19 @@ class Supervisor:
         for number in STOPPING_SIGNALS:
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # `nohup`
                 loop.add_signal_handler(number, self.on_signal)
+        await self.guarded(self.start_all())
+        await self.stopping.wait()
+        await self.stop_all()
+        return self.status
+
+    async def guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do a part of the start; what stops it becomes the reason to stop, while its neighbours end in order."""
         try:
-            await self.start_all()
-            await self.stopping.wait()
+            await work
         except Problem as problem:
             self.give_up(str(problem))
         except OSError as error:
             self.give_up(servers.sentence(error, self.plan.folder))
-        finally:
-            await self.stop_all()
-        return self.status
 
     def on_signal(self) -> None:
         """The first signal asks, the second one insists."""
@@ -75,7 +78,8 @@ class Supervisor:
         """The first worker at once, as loading the engine takes longest; it waits at the gate for all the rest."""
         began = time.monotonic()
         self.plan.gate.unlink(missing_ok=True)
-        await asyncio.gather(self.start([self.plan.worker(1)]), self.start_rest())
+        own_servers = await asyncio.to_thread(self.plan.servers)
+        await asyncio.gather(self.start([self.plan.worker(1)]), self.start_rest(own_servers))
         if self.stopping.is_set():
             return
         self.console.line("up", f"started in {time.monotonic() - began:.1f} s; Ctrl-C stops it")
@@ -83,14 +87,12 @@ class Supervisor:
             self.console.line("up", f"the demo shop is at {self.plan.shop_url}")
         suffix = f"  {DEMO_ACCOUNTS}" if settings.DEMO else ""
         self.console.plain(f"Counterseal is ready at {self.plan.url}{suffix}")
-        await self.start(
-            self.plan.more_workers()
-        )  # loading an engine takes seconds: the first one works already
+        await self.start(self.plan.more_workers())  # only now: they would slow down the first one
 
-    async def start_rest(self) -> None:
+    async def start_rest(self, own_servers: list[Child]) -> None:
         """The own servers; tables and demo data, while the web process loads; then the clock."""
-        await self.start(await asyncio.to_thread(self.plan.servers))
-        await asyncio.gather(self.start(self.plan.application()), self.prepare())
+        await self.start(own_servers)
+        await asyncio.gather(self.start(self.plan.application()), self.guarded(self.prepare()))
         await self.start([self.plan.beat()])
 
     async def prepare(self) -> None:
@@ -116,7 +118,7 @@ class Supervisor:
         """Start several side by side and return when all are ready, or when we are told to stop."""
         if not self.stopping.is_set():
             self.children += children
-            await asyncio.gather(*(self.start_one(child) for child in children))
+            await asyncio.gather(*(self.guarded(self.start_one(child)) for child in children))
 
     async def start_one(self, child: Child) -> None:
         began = time.monotonic()
