@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
+from approvals.argform.diff import inline_diff
 from approvals.argform.fields import Node
 from approvals.argform.values import show, text_of
 
@@ -32,10 +34,23 @@ class FieldContext:
     text: str
     error: str
     options: list[Option]
+    prefix: str = ""
+
+    @property
+    def original(self) -> str:
+        return show(self.node)
+
+    @property
+    def diff(self) -> SafeString | None:
+        """What was typed against what was proposed."""
+        if self.text.replace("\r\n", "\n") == self.original.replace("\r\n", "\n"):
+            return None
+        return inline_diff(self.original, self.text)
 
     @property
     def hint(self) -> str:
-        return str(self.node.schema.get("description", ""))
+        described = str(self.node.schema.get("description", ""))
+        return _(described) if described else ""
 
     @property
     def described_by(self) -> str:
@@ -60,11 +75,13 @@ def render(
     *,
     errors: Mapping[str, str] | None = None,
     posted: Mapping[str, str] | None = None,
+    prefixes: Mapping[str, str] | None = None,
 ) -> SafeString:
-    """`posted` wins over the value, so a form that comes back with errors shows what the person typed."""
-    errors, posted = errors or {}, posted or {}
+    """`posted` wins over the value, so a form that comes back with errors shows what the person typed. `prefixes`:
+    pointer -> what stands before the field, such as a currency."""
+    errors, posted, prefixes = errors or {}, posted or {}, prefixes or {}
     if node.is_group:
-        children = [render(child, errors=errors, posted=posted) for child in node.children]
+        children = [render(child, errors=errors, posted=posted, prefixes=prefixes) for child in node.children]
         return render_to_string("argform/group.html", {"node": node, "children": children})
     text = posted.get(node.name, show(node))
     field = FieldContext(
@@ -73,6 +90,7 @@ def render(
         text=text,
         error=errors.get(node.name, ""),
         options=options(node, text),
+        prefix=prefixes.get(node.pointer, ""),
     )
     return render_to_string("argform/field.html", {"field": field})
 
@@ -80,7 +98,7 @@ def render(
 def options(node: Node, text: str) -> list[Option]:
     """Always holds `text` itself: a browser would silently pick the first option for a value that is not listed."""
     if node.kind == "boolean":
-        known = {"true": "Yes", "false": "No"}
+        known = {"true": _("Yes"), "false": _("No")}
     elif node.kind == "enum":
         known = {text_of(choice): text_of(choice) for choice in node.choices}
     else:
@@ -88,5 +106,5 @@ def options(node: Node, text: str) -> list[Option]:
     if node.nullable or not node.required or text == "":
         known = {"": "—", **known}
     if text not in known:
-        known = {text: f"{text} (not in the list)", **known}
+        known = {text: _("%(value)s (not in the list)") % {"value": text}, **known}
     return [Option(value, label, value == text) for value, label in known.items()]

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from django.utils.translation import gettext as _
+
 from approvals.argform.fields import Node, build, leaves
 from approvals.argform.pointer import Json, Schema, escape, get, is_within, put
 from approvals.argform.schema import classify
@@ -53,7 +55,7 @@ def _apply(node: Node, text: str, edit: Edit) -> None:
     if is_untouched or stays_absent:
         return
     if node.locked:
-        edit.errors[node.name] = "Locked by a rule"
+        edit.errors[node.name] = _("Locked by a rule: reject the call to change it.")
         return
     try:
         edit.args = put(edit.args, node.pointer, parse(node, text))
@@ -65,7 +67,7 @@ def _check_locks(edit: Edit, proposed: Json, locked: frozenset[str]) -> None:
     """A raw JSON field can hold a locked value: look at the outcome, not only at the field."""
     for pointer in locked:
         if list(compare(get(proposed, pointer), get(edit.args, pointer))):
-            edit.errors.setdefault(f"args{pointer}", "Locked by a rule")
+            edit.errors.setdefault(f"args{pointer}", _("Locked by a rule: reject the call to change it."))
 
 
 def compare(old: Json, new: Json, pointer: str = "") -> Iterator[Change]:

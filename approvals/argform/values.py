@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import unicodedata
 from decimal import Decimal
+
+from django.utils.translation import gettext as _
 
 from approvals.argform.fields import Node
 from approvals.argform.pointer import Json
@@ -54,10 +57,10 @@ def parse(node: Node, text: str) -> Json:
         case "json":
             return _parse_json(text)
         case "integer":
-            return int(_parse_number(text, INTEGER, "Enter a whole number"))
+            return _in_64_bits(_parse_number(text, INTEGER, _("Enter a whole number.")))
         case "number" | "decimal":
             return _in_same_type(
-                node, _parse_number(text, NUMBER, "Enter a number, with a point for decimals")
+                node, _parse_number(text, NUMBER, _("Enter a number, with a point for decimals."))
             )
         case "boolean":
             return _pick((True, False), text)
@@ -70,7 +73,7 @@ def _parse_json(text: str) -> Json:
     try:
         value: Json = json.loads(text)
     except ValueError as error:
-        raise InvalidText(f"Not valid JSON: {error}") from error
+        raise InvalidText(_("This is not valid JSON: %(why)s") % {"why": error}) from error
     return value
 
 
@@ -86,12 +89,21 @@ def _in_same_type(node: Node, number: Decimal) -> Json:
     if isinstance(node.value, str) or (node.kind == "decimal" and node.value is None):
         return format(number, "f")  # the proposal spells it as text, so does the edit
     if isinstance(node.value, int) and number == number.to_integral_value():
-        return int(number)
+        return _in_64_bits(number)
+    if not math.isfinite(float(number)):
+        raise InvalidText(_("Enter a smaller number."))
     return float(number)
+
+
+def _in_64_bits(number: Decimal) -> int:
+    """Larger ones cannot be stored with the conversation."""
+    if not -(2**63) <= number < 2**63:
+        raise InvalidText(_("Enter a smaller number."))
+    return int(number)
 
 
 def _pick(choices: tuple[Json, ...], text: str) -> Json:
     for choice in choices:
         if text_of(choice) == text:
             return choice
-    raise InvalidText("Pick one of the listed values")
+    raise InvalidText(_("Pick one of the listed values."))

@@ -1,0 +1,234 @@
+"""Sentences about rows, in the reader's language. Rows are stored in English; what people read is said again here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from django.utils import translation
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from pydantic import ValidationError
+
+from agents.catalogue import ToolFacts, all_tools
+from agents.words import gettext_noop
+from approvals import money
+from approvals.enums import DecisionType, RequestKind, RequestStatus
+from approvals.models import ApprovalRequest, Decision, Run
+from middleware import policy, predicates
+
+LABELS = {
+    "order_id": gettext_noop("Order"),
+    "amount": gettext_noop("Amount"),
+    "currency": gettext_noop("Currency"),
+    "reason": gettext_noop("Reason"),
+    "customer_note": gettext_noop("Message to the customer"),
+    "question": gettext_noop("Question"),
+    "topic": gettext_noop("Topic"),
+    "policy_id": gettext_noop("Policy"),
+    "percent": gettext_noop("Percent"),
+}
+QUEUES = {
+    "refund-reviewers": gettext_noop("Refund reviewers"),
+    "finance": gettext_noop("Finance"),
+    "support": gettext_noop("Support"),
+    "administrators": gettext_noop("Administrators"),
+    "auditors": gettext_noop("Auditors"),
+}
+RESOURCES = {"model_calls": gettext_noop("model calls"), "tool_calls": gettext_noop("tool calls")}
+NOTHING_RAN = {
+    RequestStatus.REJECTED: gettext_noop("Rejected: the call did not run."),
+    RequestStatus.EXPIRED: gettext_noop("Nobody decided in time, so the call did not run. No person has looked at it."),
+    RequestStatus.WITHDRAWN: gettext_noop("Withdrawn before it was decided: the call did not run."),
+    RequestStatus.SUPERSEDED: gettext_noop("Replaced before it was decided: the call did not run."),
+    RequestStatus.HANDLED_ELSEWHERE: gettext_noop("Handled elsewhere: the call did not run."),
+}
+
+
+def reader() -> str:
+    return translation.get_language() or "en"
+
+
+def facts_of(tool: str) -> ToolFacts | None:
+    return all_tools().get(tool)
+
+
+def label(name: str) -> str:
+    """The name of an argument; unknown ones are spelled as they are."""
+    return _(LABELS[name]) if name in LABELS else name.replace("_", " ").strip().capitalize()
+
+
+def queue_name(queue: str) -> str:
+    return _(QUEUES[queue]) if queue in QUEUES else queue
+
+
+def call(tool: str, args: Any) -> str:
+    """ "Refund CN¥1,280.00": a call in words, else its name."""
+    facts = facts_of(tool)
+    if facts is None or not isinstance(args, Mapping):
+        return tool
+    return money.fill(_(facts.title), args, reader())
+
+
+def title(request: ApprovalRequest) -> str:
+    """What a request asks, with the amount as the reader writes it."""
+    if request.kind == RequestKind.LIMIT:
+        used, resource = request.value.get("used", "?"), str(request.value.get("resource", ""))
+        return _("Continue past %(used)s %(resource)s?") % {
+            "used": used,
+            "resource": _(RESOURCES[resource]) if resource in RESOURCES else resource,
+        }
+    if facts_of(request.tool) is None:
+        return request.title
+    said = call(request.tool, request.args)
+    return _("Did it go through? %(call)s") % {"call": said} if request.kind == RequestKind.UNKNOWN_OUTCOME else said
+
+
+def amount(request: ApprovalRequest) -> str:
+    """The sum a request moves, as money; "" if it moves none."""
+    args = request.args
+    return amount_in(args) if request.kind != RequestKind.LIMIT else ""
+
+
+def amount_in(args: Any) -> str:
+    if not isinstance(args, dict) or money.decimal_of(args.get("amount")) is None:
+        return ""
+    currency = args.get("currency")
+    return money.spoken(args["amount"], currency if isinstance(currency, str) else "", reader())
+
+
+def short_rule(request: ApprovalRequest) -> str:
+    """Why a person is asked, as short as a chip: "Over 1,000"."""
+    match _rule_of(request):
+        case {"use": "amount_over", "value": value}:
+            return _("Over %(limit)s") % {"limit": f"{value:,}"}
+        case {"use": "amount_over_by_currency"}:
+            return _("Over the limit")
+    return _("Always asked") if request.kind == RequestKind.TOOL_CALL else ""
+
+
+def rule(request: ApprovalRequest) -> str:
+    """Why a person is asked, as a sentence."""
+    match _rule_of(request):
+        case {"use": "amount_over", "value": value, "arg": arg}:
+            return _("%(field)s over %(limit)s, so a person must approve.") % {
+                "field": label(arg), "limit": f"{value:,}"
+            }  # fmt: skip
+        case {"use": "amount_over_by_currency", "arg": arg, "limits": dict(limits)}:
+            listed = ", ".join(f"{currency} {limit:,}" for currency, limit in sorted(limits.items()))
+            return _("%(field)s over the limit (%(limits)s), so a person must approve.") % {
+                "field": label(arg), "limits": listed
+            }  # fmt: skip
+    return _("A person must approve every call of this tool.")
+
+
+def _rule_of(request: ApprovalRequest) -> dict[str, Any]:
+    """The rule as the run's own agent version has it."""
+    try:
+        gate = policy.gates(request.run.version.spec.get("middleware", ())).get(request.tool)
+    except (ValidationError, predicates.BadRule):
+        return {}
+    return dict(gate.when or {}) if gate else {}
+
+
+def outcome(request: ApprovalRequest) -> str:
+    """How it ended, in two or three words."""
+    if request.kind == RequestKind.UNKNOWN_OUTCOME and request.status == RequestStatus.RESPONDED:
+        return _("Settled")
+    if request.kind == RequestKind.LIMIT and request.status == RequestStatus.APPROVED:
+        return _("Granted")
+    if request.kind == RequestKind.LIMIT and request.status == RequestStatus.REJECTED:
+        return _("Stopped")
+    return str(RequestStatus(request.status).label)
+
+
+PAST = {
+    DecisionType.APPROVE: gettext_noop("%(who)s approved this."),
+    DecisionType.EDIT: gettext_noop("%(who)s approved this with an edit."),
+    DecisionType.REJECT: gettext_noop("%(who)s rejected this."),
+    DecisionType.RESPOND: gettext_noop("%(who)s answered this."),
+    DecisionType.GRANT: gettext_noop("%(who)s granted more."),
+    DecisionType.STOP: gettext_noop("%(who)s refused more."),
+    DecisionType.HAPPENED: gettext_noop("%(who)s recorded that it went through."),
+    DecisionType.DID_NOT_HAPPEN: gettext_noop("%(who)s recorded that it did not go through."),
+    DecisionType.STILL_UNKNOWN: gettext_noop("%(who)s recorded that it is still unknown."),
+}
+YOURS = {
+    DecisionType.APPROVE: gettext_noop("You approved this."),
+    DecisionType.EDIT: gettext_noop("You approved this with your edit."),
+    DecisionType.REJECT: gettext_noop("You rejected this."),
+    DecisionType.RESPOND: gettext_noop("You answered this."),
+    DecisionType.GRANT: gettext_noop("You granted more."),
+    DecisionType.STOP: gettext_noop("You refused more."),
+    DecisionType.HAPPENED: gettext_noop("You recorded that it went through."),
+    DecisionType.DID_NOT_HAPPEN: gettext_noop("You recorded that it did not go through."),
+    DecisionType.STILL_UNKNOWN: gettext_noop("You recorded that it is still unknown."),
+}
+
+
+def decided(decision: Decision, *, is_mine: bool) -> str:
+    """One sentence: who did what."""
+    kind = DecisionType(decision.type)
+    return _(YOURS[kind]) if is_mine else _(PAST[kind]) % {"who": decision.actor_name}
+
+
+def ending(request: ApprovalRequest) -> str:
+    """What an ending without a decision means; "" if a person decided."""
+    status = RequestStatus(request.status)
+    return _(NOTHING_RAN[status]) if status in NOTHING_RAN else ""
+
+
+def ago(gap: timedelta) -> str:
+    seconds = max(0, round(gap.total_seconds()))
+    if seconds < 120:
+        return ngettext("%(n)s second", "%(n)s seconds", seconds) % {"n": seconds}
+    minutes = seconds // 60
+    if minutes < 120:
+        return ngettext("%(n)s minute", "%(n)s minutes", minutes) % {"n": minutes}
+    hours = minutes // 60
+    return ngettext("%(n)s hour", "%(n)s hours", hours) % {"n": hours}
+
+
+def check(found: Mapping[str, Any]) -> str:
+    """A finding of the server in the reader's language; its English text if a place in it is missing."""
+    text = str(found.get("text", ""))
+    try:
+        return _(text) % dict(found.get("params") or {}) if text else ""
+    except (KeyError, ValueError, TypeError):
+        return text
+
+
+WHY_NOT = {
+    "queue": gettext_noop("Only %(queue)s can decide this. You can read it."),
+    "own_case": gettext_noop("You asked for this case, so somebody else must decide it."),
+}
+
+
+def why_not(code: str, request: ApprovalRequest) -> str:
+    return _(WHY_NOT[code]) % {"queue": queue_name(request.queue)} if code in WHY_NOT else ""
+
+
+RIGHTS = {
+    "decide": gettext_noop("decide this request"),
+    "write": gettext_noop("write in this case"),
+    "cancel": gettext_noop("stop this run"),
+    "withdraw": gettext_noop("withdraw this request"),
+    "open_case": gettext_noop("open a case"),
+    "audit": gettext_noop("read the audit trail"),
+    "inbox": gettext_noop("see the inbox"),
+    "support": gettext_noop("see the cases"),
+    "runs": gettext_noop("see the runs"),
+    "undo": gettext_noop("take this decision back"),
+}
+
+
+def right(name: str) -> str:
+    """The right that was missing, as in "You may not …"."""
+    return _(RIGHTS[name]) if name in RIGHTS else name
+
+
+def run_state(run: Run) -> str:
+    if run.is_open and run.cancel_reason is not None:
+        return _("Stopping")
+    return str(run.get_status_display())

@@ -1,0 +1,38 @@
+"""Pages. Real URLs: htmx fetches parts of the same ones."""
+
+from __future__ import annotations
+
+from django.urls import path
+from django.views.i18n import set_language
+
+from approvals.views import audit, decide, health, home, inbox, me, runs, session, support
+
+app_name = "approvals"
+urlpatterns = [
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("", home.home, name="home"),
+    path("login/", session.sign_in, name="login"),
+    path("logout/", session.sign_out, name="logout"),
+    path("language/", session.language(set_language), name="language"),
+    path("inbox/", inbox.index, name="inbox"),
+    path("inbox/decision/<uuid:pk>/undo/", decide.undo, name="undo"),
+    path("inbox/<uuid:pk>/", inbox.show, name="request"),
+    path("inbox/<uuid:pk>/notice/", inbox.notice, name="notice"),
+    path("inbox/<uuid:pk>/run/", inbox.run_card, name="request-run"),
+    path("inbox/<uuid:pk>/decide/", decide.decide, name="decide"),
+    path("inbox/<uuid:pk>/draft/", decide.draft, name="draft"),
+    path("support/", support.index, name="support"),
+    path("support/new/", support.new, name="new-case"),
+    path("support/<uuid:pk>/", support.show, name="case"),
+    path("support/<uuid:pk>/messages/", support.post, name="post"),
+    path("support/request/<uuid:pk>/withdraw/", support.withdraw, name="withdraw"),
+    path("runs/", runs.index, name="runs"),
+    path("runs/<uuid:pk>/", runs.show, name="run"),
+    path("runs/<uuid:pk>/cancel/", runs.cancel, name="cancel"),
+    path("audit/", audit.index, name="audit"),
+    path("audit/<int:pk>/", audit.show, name="audit-event"),
+    path("me/", me.show, name="me"),
+    path("me/tokens/", me.create_token, name="create-token"),
+    path("me/tokens/<uuid:pk>/revoke/", me.revoke_token, name="revoke-token"),
+]
