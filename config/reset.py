@@ -18,7 +18,7 @@ def doomed() -> list[Path]:
     """What would be deleted, of what exists."""
     places = dict.fromkeys((embedded.state_dir(), embedded.service_dir()))
     named = [place / name for place in places for name in (*FOLDERS, *FILES)]
-    return [path for path in (*named, embedded.socket_dir()) if path.exists()]
+    return [path for path in dict.fromkeys((*named, embedded.socket_dir())) if path.exists()]
 
 
 def agreed(environ: dict[str, str], interactive: bool) -> bool:
