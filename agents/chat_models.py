@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
 from langchain_core.language_models.chat_models import BaseChatModel
+from pydantic import SecretStr
 
 DEMO = "demo:"
 TEST_MODELS_ENV = (
@@ -73,8 +75,27 @@ def _provider(model: str, options: Mapping[str, Any]) -> BaseChatModel:
         built = init_chat_model(model, **options)
     except ImportError as error:  # LangChain's text names the package to install
         raise ModelUnavailable(f"{model}: {error}") from error
-    except ValueError as error:  # unknown provider, missing key, refused option
+    except _refusals() as error:  # unknown provider, missing key, refused option
         raise ModelUnavailable(f"{model}: {error}") from error
     if not isinstance(built, BaseChatModel):
         raise ModelUnavailable(f"{model} leaves the model open; name one")
+    _complete(model, built)
     return built
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """What a provider's package raises when it cannot be set up; OpenAI's has a class of its own for a missing key."""
+    openai = sys.modules.get("openai")
+    return (ValueError, openai.OpenAIError) if openai else (ValueError,)
+
+
+def _complete(model: str, built: BaseChatModel) -> None:
+    """What the provider's class leaves open, or finds out only when it is called."""
+    if getattr(built, "stream_usage", True) is None:
+        # OpenAI's class counts no tokens on a `base_url` unless told to; `model_options` can say False.
+        built.stream_usage = True  # type: ignore[attr-defined]
+    key = getattr(built, "anthropic_api_key", None)
+    if isinstance(key, SecretStr) and not key.get_secret_value():
+        raise ModelUnavailable(
+            f"{model} needs its key in the environment variable ANTHROPIC_API_KEY, which is empty"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -15,6 +16,7 @@ from agents.catalogue import AgentSpec, ToolFacts, all_tools, fingerprint
 from agents.chat_models import ModelUnavailable, build_chat_model
 from agents.contracts import Desk, Parked, RunOrder
 from agents.gate import Gate, write_tool
+from agents.model_guard import ModelGuard
 from agents.refunds.http_shop import HttpShop
 from agents.refunds.tools import SENDERS, TOOL_BUILDERS
 from agents.runtime import Engine
@@ -46,14 +48,14 @@ def build_engine(
     except (StackError, Unsealed) as error:
         raise Parked(f"The agent may not run as published: {error}") from error
     try:
-        model = _model(spec.model, spec.base_url, spec.api_key_env, tuple(sorted(spec.model_options.items())))
+        model = _model(spec.model, spec.base_url, spec.api_key_env, json.dumps(spec.model_options))
     except ModelUnavailable as error:
         raise Parked(f"The model of the agent cannot be used here: {error}.") from error
     graph = create_agent(
         model,
         tools,
         system_prompt=f"{spec.system_prompt}\n{case_line(order.context)}",  # never stored in the thread
-        middleware=stack,
+        middleware=[*stack, ModelGuard(spec.model, spec.api_key_env)],
         checkpointer=saver,
         name=spec.slug,
     )
@@ -105,7 +107,6 @@ def _tools(
 
 
 @lru_cache(maxsize=16)
-def _model(
-    model: str, base_url: str | None, api_key_env: str | None, options: tuple[tuple[str, Any], ...]
-) -> Any:
-    return build_chat_model(model, base_url=base_url, api_key_env=api_key_env, options=dict(options))
+def _model(model: str, base_url: str | None, api_key_env: str | None, options: str) -> Any:
+    """`options` as JSON: a cache needs something hashable, and options may hold lists and objects."""
+    return build_chat_model(model, base_url=base_url, api_key_env=api_key_env, options=json.loads(options))
