@@ -17,7 +17,7 @@ from approvals.models import ApprovalRequest, Run, User
 from approvals.services import tokens
 from approvals.tasks import sweep
 from tests.engine.conftest import Desk, checkpoint_tables, shop
-from tests.services import Web, Worker, wait_until
+from tests.services import Shop, Web, Worker, wait_until
 
 __all__ = ["checkpoint_tables", "shop"]
 
@@ -29,9 +29,8 @@ class Office(Desk):
 
     workers: list[Worker]
 
-    def hire(self, **options: Any) -> Worker:
-        env = {**FAST, "COUNTERSEAL_SHOP_URL": self.shop.url}
-        worker = Worker(env=env, **options)
+    def hire(self, *, env: dict[str, str] | None = None, **options: Any) -> Worker:
+        worker = Worker(env={**FAST, "COUNTERSEAL_SHOP_URL": self.shop.url, **(env or {})}, **options)
         self.workers.append(worker)
         return worker
 
@@ -50,6 +49,12 @@ class Office(Desk):
         self.until(run, "interrupted")
         (found,) = self.pending(run)
         return found
+
+
+@pytest.fixture(scope="module")
+def module_shop() -> Iterator[Shop]:
+    with Shop() as running:
+        yield running
 
 
 @pytest.fixture
