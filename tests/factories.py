@@ -13,6 +13,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 from django.contrib.auth.hashers import make_password
@@ -38,10 +39,16 @@ DECIDED_BY = {"approved": "approve", "edited": "edit", "rejected": "reject", "re
 
 def make_user(username: str, *groups: str, **fields: Any) -> User:
     """The user of that name, with exactly these groups. Password: `PASSWORD`."""
-    defaults = {"password": make_password(PASSWORD), **fields}
+    defaults = {"password": _hashed(), **fields}
     user, _ = User.objects.update_or_create(username=username, defaults=defaults)
     user.groups.set([Group.objects.get_or_create(name=group)[0] for group in groups])
     return User.objects.get(pk=user.pk)  # rights are remembered on the object
+
+
+@cache
+def _hashed() -> str:
+    """Once: hashing a password is slow on purpose."""
+    return make_password(PASSWORD)
 
 
 def make_token(user: User, *scopes: str, days: int = 30) -> str:

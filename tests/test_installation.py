@@ -45,6 +45,7 @@ class TestPrepare:
     @pytest.fixture(autouse=True)
     def demo_mode(self, transactional_db, settings):
         settings.DEMO = True
+        settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
     def test_it_makes_groups_agents_tables_and_demo_accounts(self):
         said("prepare")

@@ -35,14 +35,14 @@ class Link(ApplicationCommunicator):
     async def send_json_to(self, content: Any) -> None:
         await self.send_to(text_data=json.dumps(content))
 
-    async def receive_json_from(self, timeout: float = 3) -> Any:
-        message = await self.receive_output(timeout)
+    async def receive_json_from(self, seconds: float = 3) -> Any:
+        message = await self.receive_output(seconds)
         assert message["type"] == "websocket.send", message
         return json.loads(message["text"])
 
-    async def close_code(self, timeout: float = 3) -> int:
+    async def close_code(self, seconds: float = 3) -> int:
         """The code it is closed with; what is said before that is skipped."""
-        while (message := await self.receive_output(timeout))["type"] == "websocket.send":
+        while (message := await self.receive_output(seconds))["type"] == "websocket.send":
             pass
         assert message["type"] == "websocket.close"
         return int(message["code"])

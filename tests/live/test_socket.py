@@ -71,7 +71,7 @@ async def follow(link: Link, *topics: str, since: int = 0) -> tuple[list[Any], d
     """(replayed nudges, ready)"""
     await link.send_json_to({"type": "follow", "topics": list(topics), "since": since})
     replayed = []
-    while (message := await link.receive_json_from(timeout=3)).get("type") != "ready":
+    while (message := await link.receive_json_from(seconds=3)).get("type") != "ready":
         replayed.append(message)
     return replayed, message
 
@@ -101,7 +101,7 @@ async def test_follow_then_nudges(session):
             {"type": "ready", "seq": before, "topics": ["inbox"], "resync": False},
         )
         seq = await do(change, "inbox", kind="decided")
-        nudge = await link.receive_json_from(timeout=3)
+        nudge = await link.receive_json_from(seconds=3)
         assert nudge == {"seq": seq, "topic": "inbox", "type": "decided", "id": "1", "rev": 2}
 
 
@@ -163,7 +163,7 @@ async def test_unfollowed_topics_are_silent(session):
         await link.send_json_to({"type": "unfollow", "topics": ["inbox"]})
         await do(change, "inbox")
         await do(change, request.topic)
-        assert (await link.receive_json_from(timeout=3))["topic"] == request.topic
+        assert (await link.receive_json_from(seconds=3))["topic"] == request.topic
 
 
 async def test_streamed_text_passes_through(session):
@@ -172,7 +172,7 @@ async def test_streamed_text_passes_through(session):
     async with socket(session) as link:
         await follow(link, topic, since=2**40)
         await do(notify.delta, topic, "m1", 5, "退款")
-        said = await link.receive_json_from(timeout=3)
+        said = await link.receive_json_from(seconds=3)
         assert said == {"type": "delta", "topic": topic, "block": "m1", "at": 5, "text": "退款"}
 
 
@@ -180,10 +180,10 @@ async def test_ping_and_heartbeat_say_how_far_the_numbers_are(session, monkeypat
     seq = await do(change, "inbox")
     async with socket(session) as link:
         await link.send_json_to({"type": "ping"})
-        assert await link.receive_json_from(timeout=3) == {"type": "hb", "seq": seq}
+        assert await link.receive_json_from(seconds=3) == {"type": "hb", "seq": seq}
     monkeypatch.setattr(LiveConsumer, "HEARTBEAT", 0.1)
     async with socket(session) as link:
-        assert await link.receive_json_from(timeout=3) == {"type": "hb", "seq": seq}
+        assert await link.receive_json_from(seconds=3) == {"type": "hb", "seq": seq}
 
 
 async def test_a_lost_nudge_is_found_by_the_next_heartbeat(session, monkeypatch):
@@ -193,7 +193,7 @@ async def test_a_lost_nudge_is_found_by_the_next_heartbeat(session, monkeypatch)
         seq = await do(change, "inbox")
         assert await link.receive_nothing(timeout=0.3)
         await link.send_json_to({"type": "ping"})
-        assert (await link.receive_json_from(timeout=3))["seq"] == seq > ready["seq"]
+        assert (await link.receive_json_from(seconds=3))["seq"] == seq > ready["seq"]
         replayed, _ = await follow(link, "inbox", since=ready["seq"])
         assert [nudge["seq"] for nudge in replayed] == [seq]
 
@@ -205,7 +205,7 @@ async def test_the_story_of_a_request_reaches_the_inbox(session, rita):
         await do(factories.decide, request, "approve", rita)
         kinds = []
         while "decided" not in kinds:
-            kinds.append((await link.receive_json_from(timeout=3))["type"])
+            kinds.append((await link.receive_json_from(seconds=3))["type"])
         assert kinds == ["opened", "asked", "interrupted", "decided"]
 
 
@@ -225,7 +225,7 @@ async def test_everything_else_is_ignored(session, frame):
         await link.send_to(text_data=frame)
         await link.send_to(bytes_data=b"\x00\xff")
         await link.send_json_to({"type": "ping"})
-        assert (await link.receive_json_from(timeout=3))["type"] == "hb"
+        assert (await link.receive_json_from(seconds=3))["type"] == "hb"
     fresh = await do(ApprovalRequest.objects.get)
     assert fresh.status == "pending"
 
@@ -233,9 +233,9 @@ async def test_everything_else_is_ignored(session, frame):
 async def test_odd_members_of_a_follow_are_left_out(session):
     async with socket(session) as link:
         await link.send_to(text_data='{"type":"follow","topics":[1,null,["inbox"],"inbox"],"since":-5}')
-        assert (await link.receive_json_from(timeout=3))["topics"] == ["inbox"]
+        assert (await link.receive_json_from(seconds=3))["topics"] == ["inbox"]
         await link.send_to(text_data=json.dumps({"type": "follow", "topics": ["inbox"], "since": 10**30}))
-        assert (await link.receive_json_from(timeout=3))["resync"] is True
+        assert (await link.receive_json_from(seconds=3))["resync"] is True
 
 
 async def test_at_most_fifty_topics(session):
@@ -384,7 +384,7 @@ async def test_forty_sockets_hear_of_one_change(session):
         async with socket(session) as link:
             await follow(link, "inbox", since=2**40)
             ready.release()
-            return int((await link.receive_json_from(timeout=10))["seq"])
+            return int((await link.receive_json_from(seconds=10))["seq"])
 
     ready = asyncio.Semaphore(0)
     tasks = [asyncio.create_task(one()) for _ in range(40)]
