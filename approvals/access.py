@@ -85,7 +85,7 @@ def threads(user: User) -> QuerySet[Thread]:
         return everything
     mine = Q(requester=user)
     if is_reviewer(user):
-        asked = ApprovalRequest.objects.filter(queue__in=queues(user)).values("thread")
+        asked = ApprovalRequest.objects.filter(_for_reviewers(user)).values("thread")
         mine |= Q(pk__in=asked)
     return everything.filter(mine) if roles(user) else everything.none()
 
@@ -103,7 +103,13 @@ def requests(user: User) -> QuerySet[ApprovalRequest]:
         return everything
     if not roles(user):
         return everything.none()
-    return everything.filter(Q(queue__in=queues(user)) | Q(thread__requester=user))
+    mine = Q(thread__requester=user)
+    return everything.filter(mine | _for_reviewers(user) if is_reviewer(user) else mine)
+
+
+def _for_reviewers(user: User) -> Q:
+    """What a reviewer may be asked: their queues, and questions, which any colleague may answer."""
+    return Q(queue__in=queues(user)) | Q(kind=RequestKind.QUESTION)
 
 
 def audit_events(user: User) -> QuerySet[AuditEvent]:

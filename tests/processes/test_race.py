@@ -59,7 +59,7 @@ def test_200_racing_double_approvals_have_200_effects_and_every_loser_is_told_wh
     for losing in (r for round_ in answers for r in round_ if r.status_code == 409):
         problem = losing.json()
         assert problem["decided_by"] in ("rita", "chen")
-        assert problem["status"] == "approved"
+        assert problem["request_status"] == "approved"
     made = httpx.get(f"{office.shop.url}/effects").json()["items"]
     wanted = Counter((order, currency) for order, currency in orders)
     ours = [e for e in made if Decimal(e["amount"]) == AMOUNT]
