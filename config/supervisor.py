@@ -25,7 +25,13 @@ START_SECONDS = 90.0
 FAILURES, WINDOW_SECONDS = 5, 60.0
 LINE_LIMIT = 8_000
 NOISE = {  # what the servers say when all is well, or as advice for large machines
-    "postgres": ("system is starting up", "system is shutting down", "due to administrator command"),
+    "postgres": (
+        "system is starting up",
+        "not yet accepting",
+        "Consistent recovery state",
+        "system is shutting down",
+        "due to administrator command",
+    ),
     "valkey": ("Memory overcommit", "scheduling shutdown", "ready to exit"),
 }
 LAST_TO_STOP = ("valkey", "postgres")
