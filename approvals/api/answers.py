@@ -31,12 +31,16 @@ class Page[T](BaseModel):
 
 
 def page[T, R: Model](
-    rows: Sequence[R], limit: int, build: Callable[[R], T], cursor: Callable[[R], object]
+    rows: Sequence[R], limit: int, build: Callable[[Sequence[R]], list[T]], cursor: Callable[[R], object]
 ) -> Page[T]:
     """A page of `limit` rows; the caller fetched one more to learn whether there is a next page."""
     shown = rows[:limit]
     more = str(cursor(shown[-1])) if len(rows) > limit else None
-    return Page[Any](items=[build(row) for row in shown], next=more)
+    return Page[Any](items=build(shown), next=more)
+
+
+def each[T, R: Model](build: Callable[[R], T]) -> Callable[[Sequence[R]], list[T]]:
+    return lambda rows: [build(row) for row in rows]
 
 
 class Opened(BaseModel):
@@ -69,8 +73,20 @@ class RunAnswer(BaseModel):
     finished_at: datetime | None
 
 
+def run_answers(user: User, found: Sequence[Run]) -> list[RunAnswer]:
+    """Several runs, with the requests that `user` may see, in one query for all of them."""
+    asked: dict[UUID, list[UUID]] = {}
+    visible = access.requests(user).filter(run__in=found).order_by("created_at", "pk")
+    for run_id, pk in visible.values_list("run_id", "pk"):
+        asked.setdefault(run_id, []).append(pk)
+    return [_run_answer(run, asked.get(run.pk, [])) for run in found]
+
+
 def run_answer(user: User, run: Run) -> RunAnswer:
-    visible = access.requests(user).filter(run=run).order_by("created_at", "pk")
+    return run_answers(user, [run])[0]
+
+
+def _run_answer(run: Run, asked: list[UUID]) -> RunAnswer:
     return RunAnswer(
         id=run.pk,
         thread_id=run.thread_id,
@@ -82,7 +98,7 @@ def run_answer(user: User, run: Run) -> RunAnswer:
         error=run.error,
         answer=run.answer,
         message=run.message,
-        requests=list(visible.values_list("pk", flat=True)),
+        requests=asked,
         usage=run.usage,
         requested_by=run.requested_by.username,
         stopping=run.is_open and run.cancel_reason is not None,

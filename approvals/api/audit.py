@@ -40,4 +40,4 @@ def list_audit(
     if actor is not None:
         rows = rows.filter(Q(actor_name=actor) | Q(actor__username=actor))
     found = list(rows.select_related("actor").order_by("pk")[: limit + 1])
-    return answers.page(found, limit, answers.audit_answer, lambda row: row.pk)
+    return answers.page(found, limit, answers.each(answers.audit_answer), lambda row: row.pk)

@@ -48,7 +48,9 @@ def list_requests(
         **{name: value for name, value in wanted.items() if value is not None}
     )
     found = newest_first(_loaded(rows), after, limit)
-    return answers.page(found, limit, lambda row: answers.request_answer(user, row), lambda row: row.pk)
+    return answers.page(
+        found, limit, answers.each(lambda row: answers.request_answer(user, row)), lambda row: row.pk
+    )
 
 
 @router.get("/requests/{uuid:request_id}", auth=needs(*READING), response=answers.RequestDetail)

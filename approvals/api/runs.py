@@ -37,7 +37,7 @@ def list_runs(
     wanted = {"status": status, "thread": thread, "thread__agent": agent}
     rows = access.runs(user).filter(**{name: value for name, value in wanted.items() if value is not None})
     found = newest_first(rows.select_related(*RELATED), after, limit)
-    return answers.page(found, limit, lambda run: answers.run_answer(user, run), lambda run: run.pk)
+    return answers.page(found, limit, lambda rows: answers.run_answers(user, rows), lambda run: run.pk)
 
 
 @router.get("/runs/{uuid:run_id}", auth=needs(*READING), response=answers.RunAnswer)
@@ -69,7 +69,7 @@ def read_steps(
     """The timeline, oldest first, from the position after `after`."""
     run = access.run_for(caller(request).person, run_id)
     found = list(run.steps.filter(position__gt=after).order_by("position")[: limit + 1])
-    return answers.page(found, limit, answers.step_answer, lambda step: step.position)
+    return answers.page(found, limit, answers.each(answers.step_answer), lambda step: step.position)
 
 
 @router.post("/runs/{uuid:run_id}/cancel", auth=needs(Scope.CASES), response=answers.RunAnswer)

@@ -125,6 +125,8 @@ def test_the_list_costs_the_same_for_one_and_for_many(sam, django_assert_max_num
         factories.make_request(factories.make_case(sam.user), status="rejected")
     with django_assert_max_num_queries(8):
         assert len(sam.get("/requests").json()["items"]) == 6
+    with django_assert_max_num_queries(8):
+        assert [len(run["requests"]) for run in sam.get("/runs").json()["items"]] == [1] * 6
 
 
 @pytest.mark.parametrize(
