@@ -283,6 +283,18 @@ class Typed:
     key: str = ""
 
 
+def in_order(schema: Mapping[str, Any], tool: str) -> dict[str, Any]:
+    """Amount first, then as the tool lists its arguments: the database does not keep the order of keys."""
+    facts = phrases.facts_of(tool)
+    listed = list(facts.args.model_fields) if facts else []
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return dict(schema)
+    order = ["amount", *(name for name in listed if name != "amount")]
+    names = sorted(properties, key=lambda name: order.index(name) if name in order else len(order))
+    return {**schema, "properties": {name: properties[name] for name in names}}
+
+
 @dataclass
 class Pane:
     """The decision pane of one request for one person."""
@@ -374,8 +386,8 @@ class Pane:
 
     @cached_property
     def tree(self) -> fields.Node:
-        request = self.request
-        return fields.build(request.args_schema, self.args, locked=frozenset(request.locked))
+        schema = in_order(self.request.args_schema, self.request.tool)
+        return fields.build(schema, self.args, locked=frozenset(self.request.locked))
 
     @cached_property
     def arguments(self) -> list[Argument]:
@@ -502,6 +514,11 @@ class Pane:
         if standing is None or not self.is_yours or standing.sent_at:
             return 0
         return max(0.0, (standing.send_at - timezone.now()).total_seconds())
+
+    @property
+    def settled_amount(self) -> str:
+        """The sum that was approved, after an edit the edited one."""
+        return phrases.amount_in(self.request.final_args) if self.request.final else self.amount
 
     @property
     def undo_part(self) -> float:
@@ -649,8 +666,8 @@ class Timeline:
 
     @property
     def tools(self) -> list[Moment]:
-        """What the side of the decision shows: no messages."""
-        return [moment for moment in self.moments if moment.step is None or moment.step.kind != StepKind.MESSAGE]
+        """What the side of the decision shows: calls and answers, not what led to them."""
+        return [moment for moment in self.moments if moment.step is None or _is_worth_a_line(moment.step)]
 
     @property
     def model_calls(self) -> int:
@@ -673,6 +690,10 @@ class Timeline:
     def tokens(self) -> int:
         names = ("input_tokens", "output_tokens")
         return sum(int(step.usage.get(name, 0) or 0) for step in self.steps for name in names)
+
+
+def _is_worth_a_line(step: Step) -> bool:
+    return step.kind == StepKind.TOOL or (step.kind == StepKind.MODEL and not step.tool_calls)
 
 
 def timeline(run: Run) -> Timeline:
@@ -823,12 +844,20 @@ class Turn:
 
     @cached_property
     def texts(self) -> list[Step]:
-        """What the agent said."""
-        return [step for step in self.steps if step.kind == StepKind.MODEL and step.text.strip()]
+        """What the agent said to the team: its last words, and whatever it said without calling a tool."""
+        said = [step for step in self.steps if step.kind == StepKind.MODEL and step.text.strip()]
+        return [step for step in said if not step.tool_calls or step is said[-1]]
 
     @property
-    def tools(self) -> list[Moment]:
-        return [moment for moment in self.timeline.moments if moment.step is not None and moment.step.kind == StepKind.TOOL]
+    def work(self) -> list[Moment]:
+        """What it did and said on the way."""
+        said = {step.pk for step in self.texts}
+        moments = [moment for moment in self.timeline.moments if moment.step is not None]
+        return [m for m in moments if m.step and m.step.kind != StepKind.MESSAGE and m.step.pk not in said]
+
+    @property
+    def calls(self) -> int:
+        return sum(step.kind == StepKind.TOOL for step in self.steps)
 
     @property
     def lasted(self) -> float | None:
@@ -923,6 +952,8 @@ ENTRY_LOOKS: dict[str, tuple[str, str]] = {
     "request.withdrawn": ("", "undo-2"),
     "request.expired": ("", "clock"),
     "request.asked": ("warn", "hourglass"),
+    "execution.planned": ("", "clipboard-list"),
+    "execution.not_sent": ("", "undo-2"),
     "execution.started": ("", "send"),
     "execution.succeeded": ("ok", "banknote"),
     "execution.failed": ("bad", "circle-x"),

@@ -232,3 +232,13 @@ def run_state(run: Run) -> str:
     if run.is_open and run.cancel_reason is not None:
         return _("Stopping")
     return str(run.get_status_display())
+
+
+# What services answer in English; pages say it through gettext. Sentences with values in them are said before the call.
+SAID_BY_SERVICES = (
+    gettext_noop("Too early: an answer of the provider may still arrive. Look again in a moment."),
+    gettext_noop("This may have happened already and cannot be withdrawn: say what you found instead."),
+    gettext_noop("The run has ended already."),
+    gettext_noop("This agent has no published version."),
+    gettext_noop("Remove the NUL character."),
+)

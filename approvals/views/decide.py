@@ -50,7 +50,7 @@ def _answer(request: PageRequest, approval: ApprovalRequest, form: DecisionForm,
         return open_pane(request, approval, mode=mode, typed=typed, status=422)
     undo_for = timedelta(seconds=request.user.undo_seconds)
     try:
-        result = decisions.decide(
+        decisions.decide(
             actor=actor(request), request_pk=approval.pk, answer=answer, seen=form.seen, undo_for=undo_for
         )
     except Invalid as error:
@@ -60,8 +60,7 @@ def _answer(request: PageRequest, approval: ApprovalRequest, form: DecisionForm,
         return open_pane(request, approval, mode="conflict", typed=typed, status=409)
     if not request.htmx:
         return redirect("approvals:request", pk=approval.pk)
-    response = open_pane(request, approval, mode="read")
-    return toast(response, str(result.decision.get_type_display()))
+    return open_pane(request, approval, mode="read")
 
 
 def _mode(answer: str) -> str:

@@ -103,6 +103,7 @@ export class Live extends EventTarget {
   #followAll() {
     const since = Math.min(...[...this.#topics.values()].map((t) => t.mark));
     if (this.#topics.size) this.#send({ type: "follow", topics: this.topics, since });
+    else this.#send({ type: "ping" });                             // nothing on this page changes by itself
   }
 
   /** @param {any} m */
@@ -130,6 +131,7 @@ export class Live extends EventTarget {
 
   /** A heartbeat ahead of any mark means something happened that we may have missed: ask. @param {number} seq */
   #compare(seq) {
+    if (!this.#topics.size) { this.#tries = 0; this.#become("live"); }
     if ([...this.#topics.values()].some((t) => t.mark < seq)) this.#followAll();
   }
 

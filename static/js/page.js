@@ -77,6 +77,12 @@ document.addEventListener("click", (e) => {
   const dialog = opener && document.getElementById(opener.getAttribute("data-dialog") ?? "");
   if (dialog instanceof HTMLDialogElement && !dialog.open) dialog.showModal();
 
+  const row = target?.closest(".trail tr:has(a[hx-get])");
+  if (row && target?.closest("a")) {
+    for (const old of document.querySelectorAll(".trail [aria-selected]")) old.removeAttribute("aria-selected");
+    row.setAttribute("aria-selected", "true");
+  }
+
   const copier = target?.closest("[data-copy]");
   const source = copier && document.getElementById(copier.getAttribute("data-copy") ?? "");
   if (source) navigator.clipboard.writeText(source.innerText).then(() => toast(toasts?.dataset.copied));
