@@ -99,6 +99,9 @@ def fault_of(message: AIMessage) -> str | None:
         return f"the answer calls {name} with arguments that are no JSON"
     if not message.tool_calls:
         return None  # half a sentence harms nobody
+    ids = [call["id"] for call in message.tool_calls]
+    if len(set(ids)) < len(ids):
+        return "the answer gives two calls the same id"  # whose result, whose approval?
     metadata = message.response_metadata
     reason = _reason(metadata)
     if reason.lower() in CUT_OFF:
