@@ -232,6 +232,7 @@ def context_of(run: Run) -> dict[str, Any]:
         "case": thread.number,
         "customer_name": thread.customer_name,
         "customer_id": thread.customer_id,
+        "customer": {"id": thread.customer_id, "name": thread.customer_name},  # as business checks read it
         "order_id": thread.order_id,
         "language": thread.language,
         "requester": run.requested_by.username,

@@ -258,6 +258,13 @@ def test_an_edit_is_refused_while_the_shop_cannot_be_asked(rita, request_, shop)
     assert untouched(request_)
 
 
+def test_an_edit_for_another_customers_order_is_refused(rita):
+    request = factories.make_request(factories.make_case(customer_id="C-9", customer_name="Somebody Else"))
+    found = fields(rita.post(path(request), body(request, "edit", args=edited(amount=12))))
+    assert "belongs to Li Wei" in found["args/order_id"]
+    assert untouched(request)
+
+
 def test_untouched_values_of_an_edit_keep_their_type(rita, db):
     args = {
         "order_id": "A-20931",
