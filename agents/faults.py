@@ -15,6 +15,10 @@ from pathlib import Path
 _FOLDER = os.environ.get("COUNTERSEAL_FAULTS")
 
 
+def is_on() -> bool:
+    return _FOLDER is not None
+
+
 def point(name: str, thread_id: str, *, settle: float = 0.0) -> None:
     """Die here if the plan of this thread says so. `settle`: wait first, e.g. until the provider has committed."""
     if _FOLDER is None:

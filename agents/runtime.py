@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
+from langchain_core.messages import LC_AUTO_PREFIX, AIMessage, AIMessageChunk, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained, is_invalid_resume
 from langgraph.runtime import RunControl
@@ -37,6 +37,7 @@ class Engine:
 
     def __init__(self, graph: Any, order: RunOrder, desk: Desk, facts: Mapping[str, ToolFacts]) -> None:
         self.graph, self.order, self.desk, self.facts = graph, order, desk, facts
+        self.named: dict[str, str] = {}  # model task -> id its provider gave the message
         # metadata.run_id on EVERY call: without it a redelivered start would add the message again.
         self.config: RunnableConfig = {
             "configurable": {"thread_id": order.thread_id, "__pregel_strict_resume": True},
@@ -109,9 +110,9 @@ class Engine:
 
     def _show(self, part: Mapping[str, Any]) -> None:
         if part["type"] == "messages":
-            chunk, _metadata = part["data"]
-            if isinstance(chunk, AIMessageChunk) and chunk.id and chunk.text:
-                self.desk.delta(self.order, chunk.id, chunk.text)
+            chunk, metadata = part["data"]
+            if isinstance(chunk, AIMessageChunk) and chunk.id:
+                self._show_chunk(chunk, chunk.id, metadata["langgraph_checkpoint_ns"])
         elif part["type"] == "updates" and not part["ns"]:
             found = [
                 m for update in part["data"].values() if isinstance(update, dict) for m in _listed(update)
@@ -119,6 +120,14 @@ class Engine:
             shown = [message for m in found if (message := message_of(m)) is not None]
             if shown:
                 self.desk.record(self.order, shown)
+
+    def _show_chunk(self, chunk: AIMessageChunk, chunk_id: str, task: str) -> None:
+        """Under the id that the finished message will have: some providers name it once, in a chunk without text, and
+        LangChain gives the other chunks an id of its own."""
+        if not chunk_id.startswith(LC_AUTO_PREFIX):
+            self.named[task] = chunk_id
+        if chunk.text:
+            self.desk.delta(self.order, self.named.get(task, chunk_id), chunk.text)
 
 
 def _listed(update: Mapping[str, Any]) -> list[Any]:

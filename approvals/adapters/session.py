@@ -13,7 +13,7 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from agents.checkpointing import SessionSaver
+from agents.checkpointing import saver_on
 from middleware.ports import SessionLost
 
 
@@ -28,7 +28,7 @@ class DriveSession:
     def __init__(self, wrapper: BaseDatabaseWrapper) -> None:
         self.wrapper = wrapper
         self.raw: Any = wrapper.connection
-        self.saver = SessionSaver(self.raw)
+        self.saver = saver_on(self.raw)
 
     @contextmanager
     def use(self) -> Iterator[None]:
