@@ -169,7 +169,7 @@ class Story:
         blocks = list(dict.fromkeys(block for _, block, *_ in deltas))
         assert len(blocks) == len(steps)
         for step, mark in zip(steps, blocks, strict=True):
-            assert mark == step.message_id or not self.blocks_are_messages
+            assert mark == step.message_id
             shown = [(at, text) for _, block, at, text in deltas if block == mark]
             assert "".join(text for _, text in shown) == step.text
             assert len(shown) > 1
@@ -236,7 +236,6 @@ class Story:
         assert office.server.refused == []
 
     # --- what the provider's module says --------------------------------------------------------------------------------
-    blocks_are_messages = True  # streamed text carries the id that the finished message will have
     cut_off: str
 
     def tools(self, request: Received) -> dict[str, tuple[str, dict[str, Any]]]:

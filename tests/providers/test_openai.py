@@ -71,7 +71,6 @@ class TestResponses(Story):
     """The client chooses this interface by itself for the newer models when there are tools."""
 
     cut_off = "max_output_tokens"
-    blocks_are_messages = False
 
     @pytest.fixture
     def office(self, make_office: Any, openai_server: OpenAIServer) -> Office:
