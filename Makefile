@@ -3,12 +3,14 @@ PYTHON ?= python3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lock reset
+.PHONY: help run test check chaos bench lock reset
 
 help:
 	@echo "make run      start everything at http://127.0.0.1:8000 (PORT=8001 for another port); Ctrl-C stops it"
 	@echo "make test     run all tests                              (ARGS='-k name' to choose)"
 	@echo "make check    lint, format, types, import rules, Django checks"
+	@echo "make chaos    the kill matrix: kill -9 at every named point (about a quarter of an hour)"
+	@echo "make bench    figures: web process, time of a cycle"
 	@echo "make lock     refresh requirements.txt and requirements-dev.txt"
 	@echo "make reset    delete the data kept on this machine       (YES=1 asks nothing)"
 
@@ -17,6 +19,12 @@ run:
 
 test:
 	@$(PYTHON) start.py test $(ARGS)
+
+chaos:
+	@$(PYTHON) start.py test -m chaos tests/chaos $(ARGS)
+
+bench:
+	@$(PYTHON) start.py test -m bench -s tests/bench $(ARGS)
 
 check:
 	@$(PYTHON) start.py check

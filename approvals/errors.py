@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from approvals.models import ApprovalRequest
-
+from typing import Any
 
 class Refusal(Exception):
     """Base: the act was refused and nothing changed."""
@@ -38,9 +34,9 @@ class Invalid(Refusal):
 
 
 class AlreadyClosed(Refusal):
-    """The request is no longer what the person saw (409)."""
+    """The request is no longer what the person saw (409). `request`: the `ApprovalRequest` as it is now."""
 
-    def __init__(self, request: ApprovalRequest) -> None:
+    def __init__(self, request: Any) -> None:
         super().__init__(f"request {request.pk} is {request.status}")
         self.request = request
 

@@ -27,6 +27,7 @@ app.conf.update(
     worker_prefetch_multiplier=1,
     worker_soft_shutdown_timeout=20,  # a deploy lets a tool finish
     worker_hijack_root_logger=False,
+    worker_cancel_long_running_tasks_on_connection_loss=False,  # a drive does not depend on the broker
     worker_max_tasks_per_child=200,
     task_serializer="json",
     accept_content=["json"],
