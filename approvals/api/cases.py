@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from django.db import IntegrityError
 from django.http import HttpRequest
 from ninja import Header, Router, Status
 from pydantic import Field
 
-from approvals.actors import Actor
 from approvals.api import answers
 from approvals.api.auth import caller, needs
 from approvals.api.bodies import CaseBody, MessageBody
 from approvals.enums import Scope
-from approvals.errors import Invalid
 from approvals.models import Run
-from approvals.services import cases, runs
+from approvals.services import cases
 
 router = Router(tags=["cases"])
 
@@ -57,28 +54,12 @@ def post_message(
 ) -> Status[answers.PostedAnswer]:
     """Say something to the agent: a new run at the end of the case's queue. Never an answer to a pending request."""
     actor = caller(request)
-    digest = cases.body_digest({"thread": str(thread_id), **message.model_dump()})
-    run, is_repeat = _post(actor, thread_id, message, key, digest)
-    fresh = Run.objects.select_related("thread", "version", "requested_by").get(pk=run.pk)
-    return Status(200 if is_repeat else 201, answers.posted(actor.person, fresh))
-
-
-def _post(actor: Actor, thread_id: UUID, body: MessageBody, key: str | None, digest: str) -> tuple[Run, bool]:
-    if known := cases.find_repeat(actor=actor, key=key, digest=digest):
-        return known, True
-    if not body.message.strip():
-        raise Invalid({"message": "Write what the agent should do."})
-    try:
-        run = runs.post(
-            actor=actor,
-            thread_pk=thread_id,
-            message=body.message,
-            while_pending=body.while_pending,
-            key=key,
-            key_digest=digest,
-        )
-    except IntegrityError:  # the same key in two requests at once
-        if known := cases.find_repeat(actor=actor, key=key, digest=digest):
-            return known, True
-        raise
-    return run, False
+    posted = cases.post_message(
+        actor=actor,
+        thread_pk=thread_id,
+        message=message.message,
+        while_pending=message.while_pending,
+        key=key,
+    )
+    fresh = Run.objects.select_related("thread", "version", "requested_by").get(pk=posted.run.pk)
+    return Status(200 if posted.is_repeat else 201, answers.posted(actor.person, fresh))

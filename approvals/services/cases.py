@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
+from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
@@ -67,6 +68,46 @@ def open_case(*, actor: Actor, case: NewCase, key: str | None = None) -> Opened:
     return Opened(run, is_repeat=False)
 
 
+def post_message(
+    *,
+    actor: Actor,
+    thread_pk: UUID | str,
+    message: str,
+    while_pending: runs.WhilePending | None,
+    key: str | None = None,
+) -> Opened:
+    """A message to the agent of a case, once per idempotency key: see `runs.post`."""
+    digest = body_digest({"thread": str(thread_pk), "message": message, "while_pending": while_pending})
+    if known := find_repeat(actor=actor, key=key, digest=digest):
+        return Opened(known, is_repeat=True)
+    if errors := _text_errors(message):
+        raise Invalid(errors)
+    try:
+        run = runs.post(
+            actor=actor,
+            thread_pk=thread_pk,
+            message=message,
+            while_pending=while_pending,
+            key=key,
+            key_digest=digest,
+        )
+    except IntegrityError:  # the same key in two requests at once: the other one has made it
+        if known := find_repeat(actor=actor, key=key, digest=digest):
+            return Opened(known, is_repeat=True)
+        raise
+    return Opened(run, is_repeat=False)
+
+
+def _text_errors(message: str) -> dict[str, str]:
+    if not message.strip():
+        return {"message": "Write what the agent should do."}
+    if len(message) > MAX_MESSAGE:
+        return {"message": f"Shorten the message to {MAX_MESSAGE:,} characters."}
+    if "\x00" in message:
+        return {"message": "Remove the NUL character."}
+    return {}
+
+
 def _check(case: NewCase) -> Agent:
     errors: dict[str, str] = {}
     agent = Agent.objects.filter(slug=case.agent).first()
@@ -74,10 +115,7 @@ def _check(case: NewCase) -> Agent:
         errors["agent"] = f"There is no agent called {case.agent!r}: pick one of GET /api/v1/agents."
     elif agent.is_paused:
         errors["agent"] = f"{agent.title} is paused by an administrator: try again later."
-    if not case.message.strip():
-        errors["message"] = "Write what the agent should do."
-    elif len(case.message) > MAX_MESSAGE:
-        errors["message"] = f"Shorten the message to {MAX_MESSAGE:,} characters."
+    errors |= _text_errors(case.message)
     for name, most in (
         ("title", 200),
         ("customer_name", 120),
