@@ -99,10 +99,20 @@ def read_edit(request: ApprovalRequest, posted: dict[str, str]) -> Edit:
     return edit
 
 
+class WrittenField(forms.CharField):
+    """Text as it was typed, but not nothing."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=MAX_TEXT, strip=False, **kwargs)
+
+    def clean(self, value: Any) -> Any:
+        return super().clean("" if isinstance(value, str) and not value.strip() else value)
+
+
 class CaseForm(forms.Form):
     agent = forms.ChoiceField(label=_("Agent"))
-    message = forms.CharField(
-        label=_("What should the agent do?"), max_length=MAX_TEXT, widget=forms.Textarea, strip=False,
+    message = WrittenField(
+        label=_("What should the agent do?"), widget=forms.Textarea,
         error_messages={"required": _("Write what the agent should do.")},
     )  # fmt: skip
     customer_name = forms.CharField(label=_("Customer’s name"), required=False, max_length=120)
@@ -124,9 +134,7 @@ class CaseForm(forms.Form):
 
 
 class MessageForm(forms.Form):
-    message = forms.CharField(
-        max_length=MAX_TEXT, strip=False, error_messages={"required": _("Write a message.")}
-    )
+    message = WrittenField(error_messages={"required": _("Write a message.")})
     while_pending = forms.ChoiceField(choices=[("queue", ""), ("withdraw", "")], required=False)
     key = forms.UUIDField()
 

@@ -215,13 +215,22 @@ def _matches(text: str) -> Q:
         Q(title__icontains=text) | Q(customer_name__icontains=text) | Q(order_id__icontains=text)
     )
     found |= Q(thread_id__in=cases.values("pk")) | Q(action=text)
+    if pk := _uuid(text):
+        found |= Q(run_id=pk) | Q(thread_id=pk) | Q(act=pk)
     if _is_number(text):
         found |= Q(thread_id__in=Thread.objects.filter(number=int(text)).values("pk")) | Q(pk=int(text))
     return found
 
 
-def same_act(entry: AuditEvent) -> list[AuditEvent]:
-    """What happened to the same call or request, around this entry."""
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def same_run(entry: AuditEvent) -> list[AuditEvent]:
+    """What else happened in the run of this entry."""
     if entry.run_id is None:
         return []
     return list(AuditEvent.objects.filter(run_id=entry.run_id).order_by("id")[:200])

@@ -30,7 +30,7 @@ def index(request: PageRequest) -> HttpResponse:
 @require_safe
 def show(request: PageRequest, pk: int) -> HttpResponse:
     event = access.audit_event_for(request.user, pk)
-    related = [Entry(other) for other in queries.same_act(event)]
+    related = [Entry(other) for other in queries.same_run(event)]
     found = queries.named([event.object_id] if event.object_kind == "approvalrequest" else [])
     context = {
         "entry": Entry(event),
