@@ -135,8 +135,8 @@ def _intent(text: str, names_order: bool, knows_order: bool) -> Intent:
     ):
         return "status"
     if names_order:
-        only_info = _INFO.search(text) and not asks_refund and classify(text) == "other"
-        return "info" if only_info else "refund"
+        names_amount = bool(_AMOUNT.search(_ORDER.sub("", text)) or _percent(text))
+        return "refund" if asks_refund or names_amount or classify(text) != "other" else "info"
     if asks_refund:
         return "refund"
     if knows_order and (_AGAIN.search(text) or _AMOUNT.search(text)) and not _THANKS.search(text):
