@@ -22,7 +22,17 @@ from approvals.argform.patch import Change
 from approvals.argform.pointer import Json, parts
 from approvals.argform.values import show
 from approvals.enums import DecisionType, ExecutionStatus, RequestKind, RequestStatus, RunStatus, StepKind
-from approvals.models import ApprovalRequest, AuditEvent, Decision, DecisionDraft, Run, Step, Thread, ToolExecution, User
+from approvals.models import (
+    ApprovalRequest,
+    AuditEvent,
+    Decision,
+    DecisionDraft,
+    Run,
+    Step,
+    Thread,
+    ToolExecution,
+    User,
+)
 from approvals.services import audit, edits, events, executions
 
 SOON = timedelta(minutes=15)
@@ -168,7 +178,8 @@ class Row:
             return f"{FAR - int(request.closed_at.timestamp()):010d}"
         due = int(request.expires_at.timestamp()) if request.expires_at else FAR
         amount = money.decimal_of(request.args.get("amount")) if isinstance(request.args, dict) else None
-        return f"{due:010d}{MOST - min(int(abs(amount or 0) * 100), MOST):016d}"
+        size = int(abs(amount) * 100) if amount is not None else 0
+        return f"{due:010d}{MOST - min(size, MOST):016d}"
 
     @property
     def chips(self) -> list[Chip]:
@@ -377,7 +388,7 @@ class Pane:
 
     @cached_property
     def args(self) -> Any:
-        return self.request.args
+        return phrases.decided_args(self.request)
 
     @cached_property
     def json(self) -> str:
@@ -448,7 +459,9 @@ class Pane:
 
     @cached_property
     def results(self) -> list[evidence.Result]:
-        return evidence.results(self.steps)
+        """What the agent had read when it asked: nothing from after the call, least of all the call's own answer."""
+        asked = [step.position for step in self.steps if step.message_id == self.request.ai_message_id]
+        return evidence.results([step for step in self.steps if not asked or step.position < asked[0]])
 
     @cached_property
     def execution(self) -> ToolExecution | None:
@@ -529,7 +542,7 @@ class Pane:
     @cached_property
     def edit(self) -> list[tuple[str, SafeString]]:
         """What an approved edit changed."""
-        return diff_lines(edits.changes(self.args, self.request.final_args)) if self.request.final else []
+        return diff_lines(edits.changes(self.request.args, self.request.final_args)) if self.request.final else []
 
     @cached_property
     def next(self) -> ApprovalRequest | None:

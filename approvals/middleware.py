@@ -27,7 +27,7 @@ class PersonSettingsMiddleware(MiddlewareMixin):
         known = wanted in dict(settings.LANGUAGES)
         language = wanted if known else translation.get_language_from_request(request)
         translation.activate(language)
-        request.LANGUAGE_CODE = translation.get_language()  # type: ignore[attr-defined]
+        request.LANGUAGE_CODE = translation.get_language()
         timezone.activate(zone_of(getattr(request.user, "time_zone", "")))
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

@@ -81,13 +81,18 @@ def title(request: ApprovalRequest) -> str:
         }
     if facts_of(request.tool) is None:
         return request.title
-    said = call(request.tool, request.args)
+    said = call(request.tool, decided_args(request))
     return _("Did it go through? %(call)s") % {"call": said} if request.kind == RequestKind.UNKNOWN_OUTCOME else said
+
+
+def decided_args(request: ApprovalRequest) -> Any:
+    """What ran or may run: after an edit the edited arguments, else those proposed."""
+    return request.final_args if request.final is not None else request.args
 
 
 def amount(request: ApprovalRequest) -> str:
     """The sum a request moves, as money; "" if it moves none."""
-    args = request.args
+    args = decided_args(request)
     return amount_in(args) if request.kind != RequestKind.LIMIT else ""
 
 

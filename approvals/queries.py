@@ -14,7 +14,17 @@ from django.utils import timezone
 
 from approvals import access
 from approvals.enums import ActorKind, RequestKind, RequestStatus, RunStatus, StepKind
-from approvals.models import OPEN, ApprovalRequest, AuditEvent, Decision, DecisionDraft, Run, Step, Thread, User
+from approvals.models import (
+    OPEN,
+    ApprovalRequest,
+    AuditEvent,
+    Decision,
+    DecisionDraft,
+    Run,
+    Step,
+    Thread,
+    User,
+)
 
 PAGE = 50
 GHOSTS_FOR = timedelta(minutes=30)

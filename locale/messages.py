@@ -45,7 +45,7 @@ def _in_python(source: bytes) -> Iterator[Message]:
 
 
 def _in_template(source: str) -> Iterator[Message]:
-    from django.utils.translation.template import templatize
+    from django.utils.translation.template import templatize  # noqa: PLC0415 -- after the set-up below
 
     lines = (line.strip() for line in templatize(source).splitlines())
     yield from _in_python("\n".join(lines).encode())
@@ -53,7 +53,7 @@ def _in_template(source: str) -> Iterator[Message]:
 
 def _in_facts() -> Iterator[str]:
     """Descriptions of arguments are hints in the form of an edit."""
-    from agents.catalogue import all_tools
+    from agents.catalogue import all_tools  # noqa: PLC0415 -- after the path is set below
 
     for facts in all_tools().values():
         if facts.effect != "read":
@@ -63,7 +63,7 @@ def _in_facts() -> Iterator[str]:
 def _setup() -> None:
     sys.path.insert(0, str(ROOT))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    import django
+    import django  # noqa: PLC0415 -- after the environment is set
 
     django.setup()
 
@@ -107,6 +107,6 @@ if __name__ == "__main__":
     _setup()
     if "--check" in sys.argv:
         missing = untranslated(read())
-        print("\n".join(missing) or "complete")
+        sys.stdout.write("\n".join(missing or ["complete"]) + "\n")
         sys.exit(bool(missing))
     update()

@@ -23,5 +23,7 @@ def change_settings(*, actor: Actor, settings: Mapping[str, Any]) -> list[str]:
             for name, value in changed.items():
                 setattr(person, name, value)
             person.save(update_fields=list(changed))
-            audit.record("settings.changed", actor=actor, subject=person, data={"from": before, "to": changed})
+            audit.record(
+                "settings.changed", actor=actor, subject=person, data={"from": before, "to": changed}
+            )
     return list(changed)

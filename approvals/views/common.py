@@ -18,7 +18,7 @@ class PageRequest(HttpRequest):
     """A request of somebody who is signed in; the login middleware lets no other through."""
 
     htmx: HtmxDetails
-    user: User  # type: ignore[assignment]
+    user: User
 
 
 def actor(request: PageRequest) -> Actor:

@@ -73,7 +73,7 @@ def draft(request: PageRequest, pk: UUID) -> HttpResponse:
     answer, rev = request.POST.get("answer", ""), request.POST.get("rev", "")
     if answer not in DecisionType.values or not (rev.isascii() and rev.isdigit()):
         return HttpResponseBadRequest(content_type="text/plain")
-    fields = {name: text for name, text in request.POST.items() if name not in NOT_TYPED and "\x00" not in text}
+    fields = {name: text for name, text in request.POST.dict().items() if name not in NOT_TYPED and "\x00" not in text}
     decisions.save_draft(actor=actor(request), request_pk=pk, answer=answer, fields=fields, rev=int(rev[:9]))
     return HttpResponse(status=204)
 

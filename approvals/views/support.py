@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import reswap, retarget
 
-from approvals import access, contexts, queries
+from approvals import access, contexts, phrases, queries
 from approvals.contexts import CaseRow
 from approvals.errors import AlreadyClosed, Invalid, KeyReused, Pending, TooLate
 from approvals.forms import CaseForm, MessageForm, ReasonForm
@@ -152,7 +152,7 @@ def withdraw(request: PageRequest, pk: UUID) -> HttpResponse:
         return _conversation(request, asked.thread, status=422, errors=errors)
     except AlreadyClosed as error:
         said = _("%(who)s was faster: %(outcome)s. Nothing was withdrawn.") % {
-            "who": error.request.closed_by, "outcome": contexts.phrases.outcome(error.request)
+            "who": error.request.closed_by, "outcome": phrases.outcome(error.request)
         }  # fmt: skip
         return _conversation(request, asked.thread, status=409, errors={"withdraw": said})
     return redirect("approvals:case", pk=asked.thread_id)

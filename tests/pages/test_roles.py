@@ -7,7 +7,7 @@ from django.test import Client
 
 from approvals.models import AuditEvent
 from tests import factories
-from tests.pages.conftest import HTMX, Person, actions, text
+from tests.pages.conftest import HTMX, actions, text
 
 PAGES = ["/", "/inbox/", "/support/", "/support/new/", "/runs/", "/audit/", "/me/"]
 MAY = {
