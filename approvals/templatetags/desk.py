@@ -60,6 +60,16 @@ def language_of(text: str) -> str:
 @register.filter
 def shown(value: object) -> SafeString:
     """Text of a model, a customer or a tool: escaped, whole, hidden characters spelled out, direction isolated."""
+    return _isolated(value, "")
+
+
+@register.filter
+def titled(value: object) -> SafeString:
+    """A title that we put together: it reads from our side, whatever the name at its start is written in."""
+    return _isolated(value, "ltr")
+
+
+def _isolated(value: object, direction: str) -> SafeString:
     text = value if isinstance(value, str) else "" if value is None else str(value)
     parts = format_html_join(
         "",
@@ -69,8 +79,9 @@ def shown(value: object) -> SafeString:
             for piece, spelled in display.segments(text)
         ),
     )
-    language = language_of(text)
-    return format_html('<bdi lang="{}">{}</bdi>', language, parts) if language else format_html("<bdi>{}</bdi>", parts)
+    given = {"lang": language_of(text), "dir": direction}
+    attributes = format_html_join("", ' {}="{}"', ((name, value) for name, value in given.items() if value))
+    return format_html("<bdi{}>{}</bdi>", attributes, parts)
 
 
 @register.filter
