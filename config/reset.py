@@ -25,7 +25,10 @@ def agreed(environ: dict[str, str], interactive: bool) -> bool:
     """Ask a person; a script has said what it wants by calling us."""
     if environ.get("YES") == "1" or not interactive:
         return True
-    return input("Delete all of this? Type yes: ").strip().lower() == "yes"
+    try:
+        return input("Delete all of this? Type yes: ").strip().lower() == "yes"
+    except EOFError:  # Ctrl-D
+        return False
 
 
 def main() -> int:

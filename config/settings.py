@@ -105,7 +105,9 @@ TEMPLATES = [
 
 # --- Postgres: every truth ----------------------------------------------------------------------------------------
 def _database() -> dict[str, Any]:
-    given: dict[str, Any] = embedded.database_parameters() if EMBEDDED_POSTGRES else env.database_parameters("DATABASE_URL")
+    given: dict[str, Any] = (
+        embedded.database_parameters() if EMBEDDED_POSTGRES else env.database_parameters("DATABASE_URL")
+    )
     options: dict[str, Any] = dict(given.pop("OPTIONS", None) or {})
     if PROCESS == "web":
         # One pool per web process. Workers have none: a drive owns its session (agents/runtime.py).

@@ -144,7 +144,15 @@ class HttpShop:
                 why = type(error).__name__
                 if not call.sent:
                     raise Refused(f"the shop is not reachable, nothing was sent ({why})") from error
-                raise Ambiguous(f"no answer from the shop within {timeout:g} s ({why})") from error
+                raise Ambiguous(_unanswered(error, timeout)) from error
+
+
+def _unanswered(error: Exception, timeout: float) -> str:
+    import httpx  # noqa: PLC0415 - slow import
+
+    if isinstance(error, httpx.TimeoutException):
+        return f"the shop did not answer within {timeout:g} s"
+    return "the shop closed the connection without a whole answer"
 
 
 def _whole(chunks: Callable[[], Any], deadline: float) -> bytes:
