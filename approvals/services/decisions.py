@@ -113,7 +113,14 @@ def undo(*, actor: Actor, decision_pk: Any) -> ApprovalRequest:
     request = decision.request
     with transaction.atomic():
         locked = ApprovalRequest.objects.select_for_update().get(pk=request.pk)
-        unsent = Decision.objects.filter(pk=decision.pk, sent_at=None, undone_at=None, send_at__gt=Now())
+        unsent = Decision.objects.filter(
+            pk=decision.pk,
+            sent_at=None,
+            undone_at=None,
+            send_at__gt=Now(),
+            request__applied_at=None,  # else the run has gone on, or was stopped, without it
+            request__run__cancel_reason=None,
+        )
         if not unsent.update(undone_at=Now()):
             raise TooLate
         ApprovalRequest.objects.filter(pk=request.pk).update(
