@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from datetime import datetime
 from uuid import UUID, uuid4
 
-from django.db import IntegrityError
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -20,7 +18,7 @@ from approvals.contexts import CaseRow
 from approvals.errors import AlreadyClosed, Invalid, KeyReused, Pending, TooLate
 from approvals.forms import CaseForm, MessageForm, ReasonForm
 from approvals.models import Thread
-from approvals.services import cases, events, requests, runs
+from approvals.services import cases, events, requests
 from approvals.views.common import PageRequest, actor, page
 
 
@@ -65,7 +63,9 @@ def new(request: PageRequest) -> HttpResponse:
         return _new_case(request, form, status=422)
     sent = {name: value for name, value in form.cleaned_data.items() if name != "key"}
     try:
-        opened = cases.open_case(actor=actor(request), case=cases.NewCase(**sent), key=str(form.cleaned_data["key"]))
+        opened = cases.open_case(
+            actor=actor(request), case=cases.NewCase(**sent), key=str(form.cleaned_data["key"])
+        )
     except Invalid as error:
         for name, text in error.errors.items():
             form.add_error(name if name in form.fields else None, _(text))
@@ -112,18 +112,18 @@ def post(request: PageRequest, pk: UUID) -> HttpResponse:
         errors = {name: str(found[0]) for name, found in form.errors.items()}
         return _conversation(request, thread, status=422, errors=errors, typed=request.POST.dict())
     sent, me = form.cleaned_data, actor(request)
-    key, digest = str(sent["key"]), hashlib.sha256(sent["message"].encode()).hexdigest()
     try:
-        if not cases.find_repeat(actor=me, key=key, digest=digest):
-            runs.post(
-                actor=me, thread_pk=thread.pk, message=sent["message"], while_pending=sent["while_pending"] or None,
-                key=key, key_digest=digest,
-            )  # fmt: skip
-    except IntegrityError:  # the same press, twice at once: the other one has made it
-        if not cases.find_repeat(actor=me, key=key, digest=digest):
-            raise
+        cases.post_message(
+            actor=me,
+            thread_pk=thread.pk,
+            message=sent["message"],
+            while_pending=sent["while_pending"] or None,
+            key=str(sent["key"]),
+        )
     except Pending:
-        errors = {"while_pending": _("A request of this case waits for a decision: choose what to do with it.")}
+        errors = {
+            "while_pending": _("A request of this case waits for a decision: choose what to do with it.")
+        }
         return _conversation(request, thread, status=409, errors=errors, typed=request.POST.dict())
     except Invalid as error:
         errors = {name: _(text) for name, text in error.errors.items()}
