@@ -226,7 +226,9 @@ def wanted_stamp(kind: str) -> dict[str, str]:
 
 def is_installed(kind: str) -> bool:
     stamp = read_stamp()
-    return os.access(str(VENV_PYTHON), os.X_OK) and all(stamp.get(key) == value for key, value in wanted_stamp(kind).items())
+    return os.access(str(VENV_PYTHON), os.X_OK) and all(
+        stamp.get(key) == value for key, value in wanted_stamp(kind).items()
+    )
 
 
 # --- Installing -------------------------------------------------------------------------------------------------------
@@ -316,7 +318,9 @@ def uv_sync(uv: str, python: str, lock: Path, env: dict[str, str]) -> str:
 
 
 def venv_is_usable() -> bool:
-    return os.access(str(VENV_PYTHON), os.X_OK) and version_of(str(VENV_PYTHON)) in [(3, minor) for minor in MINORS]
+    return os.access(str(VENV_PYTHON), os.X_OK) and version_of(str(VENV_PYTHON)) in [
+        (3, minor) for minor in MINORS
+    ]
 
 
 def pip_sync(python: str, lock: Path) -> None:

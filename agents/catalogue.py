@@ -32,6 +32,10 @@ Raises `CheckUnavailable` if the system of record cannot be asked.
 """
 
 
+type LookupByKey = Callable[[str], Mapping[str, Any] | None]
+"""idempotency key -> what the provider did under it, None if it knows nothing. Raises `CheckUnavailable`."""
+
+
 class CheckUnavailable(Exception):
     """The system of record did not answer; the text says which and what to do."""
 
@@ -48,7 +52,7 @@ class ToolFacts:
     consequence: str = ""  # English message id: what approval does, in one sentence
     reversible: bool = False
     idempotent: bool = False  # the provider honours an idempotency key
-    has_lookup: bool = False  # the provider can be asked by key
+    lookup: LookupByKey | None = None  # asks the provider what it knows of a key
     timeout: float = 10.0  # hard limit of one call in seconds, enforced by the client
     margin: float = 5.0
     locked: tuple[str, ...] = ()  # JSON pointers a reviewer may not edit

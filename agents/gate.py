@@ -148,6 +148,8 @@ class _Sender:
             return ledger.not_sent(
                 claimed
             )  # frozen before sending: the quiet period would no longer cover it
+        if claimed.attempt > 1 and (known := self._known(claimed)) is not None:
+            return ledger.succeed(claimed, known)
         try:
             result = self.send(args, claimed.provider_key, self.facts.timeout)
         except Refused as error:
@@ -165,11 +167,15 @@ class _Sender:
 
     def _look_or_lose(self, row: Execution, why: str) -> Execution:
         """A started attempt that may not be sent again. Finding it is proof; not finding it is not: it may still land."""
+        known = self._known(row)
+        return self._lose(row, why) if known is None else self.gate.ledger.succeed(row, known)
+
+    def _known(self, row: Execution) -> Mapping[str, Any] | None:
+        """What the provider knows of this call; None also if it cannot be asked."""
         try:
-            found = self.lookup(row.provider_key) if self.lookup else None
+            return self.lookup(row.provider_key) if self.lookup else None
         except (Ambiguous, Refused):
-            found = None
-        return self._lose(row, why) if found is None else self.gate.ledger.succeed(row, found)
+            return None
 
     def _lose(self, row: Execution, why: str) -> Execution:
         quiet = timedelta(seconds=self.facts.timeout + self.facts.margin)

@@ -100,7 +100,7 @@ def _tools(
         send, lookup = SENDERS[name](shop)
         built.append(
             write_tool(
-                known, send=send, lookup=lookup if known.has_lookup else None, judge=rules[name], gate=gate
+                known, send=send, lookup=lookup if known.lookup else None, judge=rules[name], gate=gate
             )
         )
     return built

@@ -173,6 +173,8 @@ def _drive_run(desk: Desk, order: RunOrder, engine: Engine) -> Outcome:
         answers = desk.project(order, state)
         if state.questions and not answers:
             faults.point("I2", order.thread_id)
+            if desk.stop_reason(order) is not None:  # somebody stopped it while the question was prepared
+                continue
             desk.pause(order)
             return Outcome.INTERRUPTED
         if answers:

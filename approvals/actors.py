@@ -34,3 +34,4 @@ class Actor:
 
 SYSTEM = Actor(ActorKind.SYSTEM, "Counterseal")
 EXPIRY_RULE = Actor(ActorKind.RULE, "Time to decide")
+LOOK_UP = Actor(ActorKind.RULE, "Look-up by key")

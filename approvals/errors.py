@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+
 class Refusal(Exception):
     """Base: the act was refused and nothing changed."""
 

@@ -57,7 +57,11 @@ def counts(user: User) -> dict[str, int]:
 def inbox_rows(user: User, queue: str, *, ghosts: bool) -> list[ApprovalRequest]:
     """Due first. With `ghosts`, what was closed lately too, for lists that show it already."""
     if queue == "done":
-        return list(_for_rows(access.requests(user).exclude(status=RequestStatus.PENDING)).order_by("-closed_at")[:PAGE])
+        return list(
+            _for_rows(access.requests(user).exclude(status=RequestStatus.PENDING)).order_by("-closed_at")[
+                :PAGE
+            ]
+        )
     rows = list(_for_rows(waiting(user, queue)).order_by(F("expires_at").asc(nulls_last=True), "id")[:500])
     if ghosts:
         closed = access.requests(user).filter(closed_at__gt=Now() - GHOSTS_FOR)
@@ -85,7 +89,9 @@ def decisions_of(request: ApprovalRequest) -> list[Decision]:
 
 def log_of(request: ApprovalRequest) -> list[AuditEvent]:
     """The entries about this request, oldest first."""
-    return list(AuditEvent.objects.filter(object_kind="approvalrequest", object_id=str(request.pk)).order_by("id"))
+    return list(
+        AuditEvent.objects.filter(object_kind="approvalrequest", object_id=str(request.pk)).order_by("id")
+    )
 
 
 # --- runs and cases ---------------------------------------------------------------------------------------------------
@@ -99,10 +105,14 @@ def cases(user: User, *, before: datetime | None = None, search: str = "") -> li
     if before:
         found = found.filter(updated_at__lt=before)
     if search:
-        named = Q(title__icontains=search) | Q(customer_name__icontains=search) | Q(order_id__icontains=search)
+        named = (
+            Q(title__icontains=search) | Q(customer_name__icontains=search) | Q(order_id__icontains=search)
+        )
         found = found.filter(named | Q(number=int(search)) if _is_number(search) else named)
     pending = ApprovalRequest.objects.filter(status=RequestStatus.PENDING).order_by("created_at")
-    runs = Run.objects.order_by("number").only("id", "thread", "number", "status", "answer", "error", "cancel_reason")
+    runs = Run.objects.order_by("number").only(
+        "id", "thread", "number", "status", "answer", "error", "cancel_reason"
+    )
     ready = found.prefetch_related(
         Prefetch("requests", pending, to_attr="waiting"), Prefetch("runs", runs, to_attr="turns")
     )
@@ -119,7 +129,9 @@ def turns_of(thread: Thread) -> list[Run]:
     return list(
         runs.prefetch_related(
             Prefetch("steps", Step.objects.order_by("position")),
-            Prefetch("requests", ApprovalRequest.objects.select_related("thread", "run").order_by("created_at")),
+            Prefetch(
+                "requests", ApprovalRequest.objects.select_related("thread", "run").order_by("created_at")
+            ),
             "executions",
         )
     )
@@ -193,7 +205,9 @@ def audit_events(user: User, wanted: AuditFilter) -> QuerySet[AuditEvent]:
         kinds = WHO.get(wanted.who)
         found = found.filter(actor_kind__in=kinds) if kinds else found.filter(actor_name=wanted.who)
     if wanted.what:
-        found = found.filter(_any(Q(action__startswith=prefix) for prefix in WHAT.get(wanted.what, (wanted.what,))))
+        found = found.filter(
+            _any(Q(action__startswith=prefix) for prefix in WHAT.get(wanted.what, (wanted.what,)))
+        )
     if wanted.since:
         found = found.filter(at__gte=_midnight(wanted.since))
     if wanted.until:
@@ -249,7 +263,12 @@ def same_run(entry: AuditEvent) -> list[AuditEvent]:
 def actors(user: User) -> list[str]:
     """Names of people on the trail, for the filter."""
     kinds = (ActorKind.USER, ActorKind.TOKEN)
-    names = access.audit_events(user).filter(actor_kind__in=kinds).order_by("actor_name").values_list("actor_name")
+    names = (
+        access.audit_events(user)
+        .filter(actor_kind__in=kinds)
+        .order_by("actor_name")
+        .values_list("actor_name")
+    )
     return [name for (name,) in names.distinct()[:200]]
 
 

@@ -9,7 +9,7 @@ from celery import shared_task
 from django.db import Error, connection
 
 from approvals import wiring  # loads the engine once, when the worker starts
-from approvals.services import requests, runs
+from approvals.services import lookups, requests, runs
 
 log = logging.getLogger("counterseal.worker")
 
@@ -34,6 +34,18 @@ def sweep() -> str:
         return f"expired {requests.expire_due()}, hinted {runs.hint_stuck()}"
     except Error as error:
         log.warning("sweep lost the database: %s", type(error).__name__)
+        return "failed"
+    finally:
+        connection.close()
+
+
+@shared_task(name="approvals.look_up", ignore_result=True)
+def look_up() -> str:
+    """Ask providers about calls whose outcome nobody knows. A task of its own: a provider may be slow."""
+    try:
+        return f"found {lookups.settle_due()}"
+    except Error as error:
+        log.warning("look-up lost the database: %s", type(error).__name__)
         return "failed"
     finally:
         connection.close()

@@ -65,6 +65,9 @@ def _decided_meanwhile(thread_id: str) -> bool:
     )
     ready = Q(decisions=None) | Q(decisions__undone_at=None, decisions__send_at__lte=Now())
     try:
-        return unapplied.filter(ready).exists()
+        return (
+            unapplied.filter(ready).exists()
+            or runs.stopped_unfinished().filter(thread__pk=thread_id).exists()
+        )
     finally:
         connection.close()

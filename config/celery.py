@@ -16,6 +16,7 @@ from django.conf import settings
 
 # Longer than any drive may take, else Redis hands the message to a second worker while the first still works.
 VISIBILITY_SECONDS = 900
+LOOK_UP_SECONDS = 10.0
 
 app = Celery("counterseal", broker=settings.CELERY_BROKER_URL)
 app.conf.update(
@@ -49,6 +50,11 @@ app.conf.update(
             "task": "approvals.sweep",
             "schedule": float(settings.SWEEP_SECONDS),
             "options": {"expires": settings.SWEEP_SECONDS * 3},
+        },
+        "look-up": {
+            "task": "approvals.look_up",
+            "schedule": LOOK_UP_SECONDS,
+            "options": {"expires": LOOK_UP_SECONDS},
         },
     },
 )

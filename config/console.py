@@ -28,7 +28,9 @@ class Console:
 
     def __init__(self, stream: TextIO = sys.stdout) -> None:
         self.colour = wants_colour(stream)
-        self._descriptor = stream.fileno()
+        self._descriptor = os.dup(
+            stream.fileno()
+        )  # ours: the number of a closed one may soon be another file
         self._waiting: queue.Queue[str | None] = queue.Queue(MAX_WAITING)
         self._dropped = 0
         self._names: dict[str, int] = {}
@@ -68,3 +70,4 @@ class Console:
                     data = data[os.write(self._descriptor, data) :]
             except OSError:  # the reader is gone or its disk is full: the product goes on without a log
                 continue
+        os.close(self._descriptor)

@@ -50,6 +50,7 @@ class Child:
     grace: float = GRACE_SECONDS
     process: asyncio.subprocess.Process | None = None
     failures: list[float] = field(default_factory=list)
+    came_up: bool = False  # its last start got ready: what ended it may pass
     last_line: str = ""
 
     @property

@@ -23,6 +23,7 @@ from config.servers import Problem
 
 START_SECONDS = 90.0
 FAILURES, WINDOW_SECONDS = 5, 60.0
+LONG_PAUSE = 15.0  # after so many failures of a process that works in between
 LINE_LIMIT = 8_000
 NOISE = {  # what the servers say when all is well, or as advice for large machines
     "postgres": (
@@ -185,12 +186,13 @@ class Supervisor:
             child.kill()
             how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
             self.say(f"{child.name} {how} ({len(child.failures)} in {WINDOW_SECONDS:.0f} s)")
-            if len(child.failures) >= FAILURES:
+            often = len(child.failures) >= FAILURES
+            if often and not child.came_up:
                 await self.output_end(child)
                 last = child.last_line or how
                 self.give_up(f"{child.name} failed {FAILURES} times within a minute, last: {last}")
                 return
-            await self.pause(min(0.2 * 2 ** (len(child.failures) - 1), 5.0))
+            await self.pause(LONG_PAUSE if often else min(0.2 * 2 ** (len(child.failures) - 1), 5.0))
             await self.restart(child)
 
     async def restart(self, child: Child) -> None:
@@ -199,6 +201,7 @@ class Supervisor:
         began = time.monotonic()
         await self.spawn(child)
         is_ready = await self.wait_ready(child)
+        child.came_up = is_ready and child.ready is not None
         if self.stopping.is_set():
             return
         if is_ready:

@@ -10,7 +10,7 @@ from typing import Any
 from agents.catalogue import Args, Check, CheckUnavailable
 from agents.outcomes import Unavailable
 from agents.refunds import http_shop, policy
-from agents.refunds.ports import Record, Shop
+from agents.refunds.ports import Record, Shop, receipt
 from agents.words import gettext_noop
 
 RECENT_DAYS = 90
@@ -20,6 +20,15 @@ MANY_SHOWN = 20
 def issue_refund(args: Args, context: Mapping[str, Any]) -> list[Check]:
     """`CheckCall` of the write, asking the shop that the environment names."""
     return check_refund(http_shop.shop_from_env(), args, context)
+
+
+def refund_by_key(key: str) -> Record | None:
+    """`LookupByKey` of the write."""
+    try:
+        known = http_shop.shop_from_env().refund_by_key(key)
+    except Unavailable as error:
+        raise CheckUnavailable(f"The shop did not answer ({error}). Try again in a moment.") from error
+    return receipt(known) if known else None
 
 
 def check_refund(

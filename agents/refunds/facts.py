@@ -105,7 +105,7 @@ TOOLS: tuple[ToolFacts, ...] = (
             "The money goes back to the customer's card. It cannot be taken back afterwards."
         ),
         idempotent=True,
-        has_lookup=True,
+        lookup=checks.refund_by_key,
         timeout=8.0,
         margin=4.0,
         locked=("/order_id", "/currency"),

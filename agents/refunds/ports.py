@@ -18,6 +18,11 @@ from typing import Any, Protocol
 type Record = dict[str, Any]
 
 
+def receipt(refund: Record) -> Record:
+    """A refund as it goes into the ledger and to the model: the key is none of their business."""
+    return {name: refund[name] for name in ("refund_id", "order_id", "amount", "currency")}
+
+
 class Shop(Protocol):
     """The system of record. Reads raise `agents.outcomes.Unavailable`."""
 

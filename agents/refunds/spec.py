@@ -27,7 +27,7 @@ def spec() -> AgentSpec:
             {
                 "use": "tool_call_limit",
                 "tool_name": "issue_refund",
-                "run_limit": 10,
+                "run_limit": 3,  # else a large refund could be made of many small ones
                 "hard_cap": 40,
                 "on_limit": "ask",
             },

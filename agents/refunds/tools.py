@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 
 from agents.catalogue import all_tools
 from agents.refunds import policy
-from agents.refunds.ports import Record, Shop
+from agents.refunds.ports import Record, Shop, receipt
 
 type Send = Callable[[dict[str, Any], str, float], Record]
 """(validated arguments, idempotency key, seconds in all) -> result. Raises `Refused` or `Ambiguous`."""
@@ -42,18 +42,13 @@ def issue_refund_sender(shop: Shop) -> tuple[Send, Lookup]:
             "currency": args["currency"],
             "reason": args.get("reason", ""),
         }
-        return _receipt(shop.refund(body, key, timeout))
+        return receipt(shop.refund(body, key, timeout))
 
     def lookup(key: str) -> Record | None:
         found = shop.refund_by_key(key)
-        return _receipt(found) if found else None
+        return receipt(found) if found else None
 
     return send, lookup
-
-
-def _receipt(refund: Record) -> Record:
-    """What the model reads: the key is none of its business."""
-    return {name: refund[name] for name in ("refund_id", "order_id", "amount", "currency")}
 
 
 def _lookup_order(shop: Shop) -> BaseTool:
@@ -64,7 +59,7 @@ def _lookup_order(shop: Shop) -> BaseTool:
                 {"error": "unknown_order", "order_id": order_id, "message": "There is no such order."}
             )
         refunds = [
-            _receipt(row) | {"created_at": row["created_at"]} for row in shop.refunds(order_id=order_id)
+            receipt(row) | {"created_at": row["created_at"]} for row in shop.refunds(order_id=order_id)
         ]
         return _text(
             order | {"refunds": refunds, "days_since_delivery": policy.days_since(order["delivered_at"])}

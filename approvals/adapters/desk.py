@@ -21,13 +21,13 @@ from approvals.actors import Actor
 from approvals.adapters.session import DriveSession
 from approvals.enums import ExecutionStatus, RequestKind
 from approvals.models import ApprovalRequest, Run, ToolExecution
+from approvals.models.tool_execution import IN_FLIGHT
 from approvals.services import decisions, edits, requests, runs, steps, wording
 from approvals.services.wording import NOT_A_DECISION
 from middleware.policy import policy_for
 
 DELTA_SECONDS = 0.06
 LIMIT_QUEUE = "refund-reviewers"
-IN_FLIGHT = (ExecutionStatus.STARTED, ExecutionStatus.UNKNOWN)
 
 
 class DjangoDesk:
@@ -73,7 +73,9 @@ class DjangoDesk:
     def stop_reason(self, order: RunOrder) -> str | None:
         with self.session.use():
             reason = Run.objects.filter(pk=order.run_id).values_list("cancel_reason", flat=True).first()
-            return None if reason is None or _in_flight(self.claimed) else wording.cancelled(reason)
+            if reason is None or _in_flight(self.claimed):
+                return None
+            return wording.cancelled(reason, _done(self.claimed))
 
     def pause(self, order: RunOrder) -> None:
         with self.session.use():
@@ -160,9 +162,9 @@ class DjangoDesk:
             raise Parked(f"The call {question.tool} cannot be shown safely: {error}.") from error
         facts = self.tools.get(question.tool)
         policy = policy_for(run.version.spec["middleware"], question.tool)
-        is_call = question.kind == RequestKind.TOOL_CALL
+        is_gated = question.kind in (RequestKind.TOOL_CALL, RequestKind.QUESTION)
         allowed = question.allowed_decisions
-        if policy is not None and question.kind in (RequestKind.TOOL_CALL, RequestKind.QUESTION):
+        if policy is not None and is_gated:
             allowed = tuple(word for word in policy.allowed_decisions if word in allowed)
         return requests.Ask(
             kind=question.kind,
@@ -178,11 +180,11 @@ class DjangoDesk:
             queue=policy.queue if policy else LIMIT_QUEUE,
             args_schema=question.args_schema,
             value=cleaning.json(dict(question.value)),
-            locked=facts.locked if facts and is_call else (),
+            locked=facts.locked if facts and is_gated else (),
             path=question.path,
-            rule=policy.rule if policy and is_call else "",
+            rule=policy.rule if policy and is_gated else "",
             expires_in=timedelta(seconds=policy.expires_in)
-            if policy and policy.expires_in and is_call
+            if policy and policy.expires_in and is_gated
             else None,
             quiet_until=self._quiet_until(question),
         )
@@ -222,6 +224,15 @@ def title_of(question: Question, facts: ToolFacts | None) -> str:
 def _in_flight(run: Run) -> bool:
     """An effect of this run may have happened and nobody knows yet: the run must not be closed over it."""
     return ToolExecution.objects.filter(run=run, status__in=IN_FLIGHT).exists()
+
+
+def _done(run: Run) -> list[str]:
+    """Effects of this run, in words: what a stop does not take back."""
+    tools = all_tools()
+    rows = ToolExecution.objects.filter(run=run, status=ExecutionStatus.SUCCEEDED).order_by("finished_at")
+    return [
+        money.fill(tools[row.tool].title, row.result or {}) if row.tool in tools else row.tool for row in rows
+    ]
 
 
 def _give_up(run: Run) -> str | None:

@@ -89,7 +89,9 @@ def _text_kind(schema: Schema, text: str) -> str:
     kind = FORMAT_KINDS.get(schema.get("format", ""), "text")
     if text and kind in KEPT_BY_INPUT and not KEPT_BY_INPUT[kind].fullmatch(text):
         kind = "text"
-    is_short = "format" in schema or "pattern" in schema or schema.get("maxLength", LONG_TEXT + 1) <= LONG_TEXT
+    is_short = (
+        "format" in schema or "pattern" in schema or schema.get("maxLength", LONG_TEXT + 1) <= LONG_TEXT
+    )
     if kind == "text" and (not is_short or "\n" in text or "\r" in text):
         return "long"  # a one-line input would drop the line breaks
     return kind

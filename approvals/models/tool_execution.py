@@ -12,6 +12,8 @@ from approvals.enums import ExecutionStatus
 from approvals.models.run import Run
 from approvals.models.thread import Thread
 
+IN_FLIGHT = (ExecutionStatus.STARTED, ExecutionStatus.UNKNOWN)  # it may have happened and nobody knows
+
 
 class ToolExecution(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -32,6 +34,7 @@ class ToolExecution(models.Model):
     started_at = models.DateTimeField(null=True)
     retry_until = models.DateTimeField(null=True)  # the provider forgets keys after this
     quiet_until = models.DateTimeField(null=True)  # "it did not happen" may not be said before this
+    looked_at = models.DateTimeField(null=True)  # last look-up by key
     finished_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -8,8 +8,8 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
-from django.db import transaction
-from django.db.models import F, Q
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
 from agents.canonical import call_digest, canonical
@@ -18,9 +18,10 @@ from approvals.actors import Actor
 from approvals.enums import DecisionType as Type
 from approvals.enums import RequestKind as Kind
 from approvals.enums import RequestStatus as Status
+from approvals.enums import RunStatus
 from approvals.errors import AlreadyClosed, Invalid, KeyReused, TooLate
-from approvals.models import ApprovalRequest, Decision, DecisionDraft
-from approvals.services import audit, edits, executions, requests, runs, wording
+from approvals.models import OPEN, ApprovalRequest, Decision, DecisionDraft, Run
+from approvals.services import audit, edits, executions, lookups, requests, runs, wording
 
 ACTION = {
     Type.APPROVE: "request.approved",
@@ -81,6 +82,22 @@ def decide(*, actor: Actor, request_pk: Any, answer: Answer, seen: Seen, undo_fo
     if not request.is_pending or request.rev != seen.rev or request.digest != seen.digest:
         raise AlreadyClosed(request)
     final = _check(request, answer)
+    try:
+        return _record_first(actor, request, answer, seen, final, undo_for)
+    except IntegrityError:  # the same key came in twice at once: the other one was faster
+        if repeat := _repeat(actor, request, answer, seen):
+            return repeat
+        raise
+
+
+def _record_first(
+    actor: Actor,
+    request: ApprovalRequest,
+    answer: Answer,
+    seen: Seen,
+    final: bytes | None,
+    undo_for: timedelta,
+) -> Result:
     with transaction.atomic():
         if not _claim(actor, request, answer, seen, final):
             request.refresh_from_db()
@@ -97,7 +114,7 @@ def decide(*, actor: Actor, request_pk: Any, answer: Answer, seen: Seen, undo_fo
             actor=actor,
             subject=request,
             run=request.run,
-            data=_record(request, answer, seen),
+            data=_told(request, answer, seen),
         )
         if not request.is_pending:
             dispatch.resume_on_commit(request.thread_id, delay=_seconds_until_sent(answer, undo_for))
@@ -113,14 +130,15 @@ def undo(*, actor: Actor, decision_pk: Any) -> ApprovalRequest:
     request = decision.request
     with transaction.atomic():
         locked = ApprovalRequest.objects.select_for_update().get(pk=request.pk)
+        waiting = ApprovalRequest.objects.filter(  # else the run has gone on, or was stopped, without it
+            pk=OuterRef("request_id"), applied_at=None, run__cancel_reason=None
+        )
         unsent = Decision.objects.filter(
             pk=decision.pk,
             sent_at=None,
             undone_at=None,
             send_at__gt=Now(),
-            request__applied_at=None,  # else the run has gone on, or was stopped, without it
-            request__run__cancel_reason=None,
-        )
+        ).filter(Exists(waiting))
         if not unsent.update(undone_at=Now()):
             raise TooLate
         ApprovalRequest.objects.filter(pk=request.pk).update(
@@ -183,6 +201,8 @@ def _check(request: ApprovalRequest, answer: Answer) -> bytes | None:
             raise Invalid({"message": "Write the answer."})
         case Type.HAPPENED if not answer.reference.strip():
             raise Invalid({"reference": "Enter the provider's reference, so that the record can be checked."})
+        case Type.DID_NOT_HAPPEN:
+            lookups.refuse_denial(request)
         case Type.GRANT:
             _check_grant(request, answer)
     return None
@@ -196,8 +216,14 @@ def _check_grant(request: ApprovalRequest, answer: Answer) -> None:
 
 def _claim(actor: Actor, request: ApprovalRequest, answer: Answer, seen: Seen, final: bytes | None) -> bool:
     """The one conditional UPDATE that decides who was first."""
+    # EXISTS, not a join: Django writes a join as `id IN (SELECT ...)`, and Postgres does not look again at conditions in
+    # there when it has waited for the row, so two people would both be first.
+    running = Run.objects.filter(pk=OuterRef("run_id"), status__in=(*OPEN, RunStatus.PARKED))
+    going_on = running.filter(cancel_reason=None)
     open_row = ApprovalRequest.objects.filter(
         Q(expires_at=None) | Q(expires_at__gt=Now()),
+        Exists(going_on)
+        | Q(kind=Kind.UNKNOWN_OUTCOME) & Exists(running),  # what may have happened is always asked
         pk=request.pk,
         status=Status.PENDING,
         rev=seen.rev,
@@ -269,7 +295,7 @@ def _seconds_until_sent(answer: Answer, undo_for: timedelta) -> float:
     return undo_for.total_seconds() + 0.2 if undo_for and answer.type in UNDOABLE else 0
 
 
-def _record(request: ApprovalRequest, answer: Answer, seen: Seen) -> dict[str, Any]:
+def _told(request: ApprovalRequest, answer: Answer, seen: Seen) -> dict[str, Any]:
     data: dict[str, Any] = {"shown": seen.digest, "rev": seen.rev, "message": answer.message}
     if answer.type == Type.EDIT:
         data["final"] = request.final_digest

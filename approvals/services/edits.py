@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -17,6 +17,7 @@ from approvals.argform.schema import classify
 from approvals.errors import Invalid
 from approvals.models import ApprovalRequest
 
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 PLAIN_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
 
 
@@ -28,7 +29,12 @@ def checked(request: ApprovalRequest, args: object, context: Mapping[str, Any]) 
     if not isinstance(args, dict):
         raise Invalid({"args": "Send the edited arguments as a JSON object."})
     args = _numbers(request.args_schema, args)
-    errors = _schema_errors(request.args_schema, args) | _lock_errors(request, args)
+    changed = list(compare(request.args, args))
+    if not changed:
+        raise Invalid({"args": "Nothing was changed: approve the call to run it as proposed."})
+    errors = (
+        _control_errors(changed) | _schema_errors(request.args_schema, args) | _lock_errors(request, args)
+    )
     if errors:
         raise Invalid(errors)
     try:
@@ -38,6 +44,29 @@ def checked(request: ApprovalRequest, args: object, context: Mapping[str, Any]) 
     if problems := _business_errors(request, args, context):
         raise Invalid(problems)
     return data
+
+
+def _control_errors(changed: list[Change]) -> dict[str, str]:
+    """Nobody can see control characters, and some providers cut a text at them: no edit may bring one in."""
+    errors = {}
+    for change in changed:
+        if found := CONTROL.search("".join(_texts(change.new))):
+            where = f"args{change.pointer}"
+            errors[where] = f"Contains the control character U+{ord(found[0]):04X}: remove it."
+    return errors
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text in a JSON value, names of fields included."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for name, part in value.items():
+                yield from (name, *_texts(part))
+        case list():
+            for part in value:
+                yield from _texts(part)
 
 
 def _numbers(schema: Mapping[str, Any], args: dict[str, Any]) -> dict[str, Any]:
@@ -93,7 +122,19 @@ def _business_errors(
         found = facts.check(args, context)
     except CheckUnavailable as error:
         return {"args": f"{error} Nothing was decided; try again in a moment."}
-    return {f"args{check.field}": spoken(check) for check in found if check.level == "fail"}
+    return {
+        f"args{check.field}": spoken(check)
+        for check in found
+        if check.level == "fail" and not _was_shown(request, args, check)
+    }
+
+
+def _was_shown(request: ApprovalRequest, args: Mapping[str, Any], check: Check) -> bool:
+    """The proposal failed this check as well, in a field that the edit leaves alone: its reader has seen it in red."""
+    if not check.field or list(compare(get(request.args, check.field), get(dict(args), check.field))):
+        return False
+    failed = [(found["text"], found["field"]) for found in request.checks if found["level"] == "fail"]
+    return (check.text, check.field) in failed
 
 
 def spoken(check: Check) -> str:

@@ -135,6 +135,25 @@ def resolve(*, request: ApprovalRequest, actor: Actor, happened: bool, reference
     return bool(changed)
 
 
+def found(*, row: ToolExecution, actor: Actor, result: Mapping[str, Any]) -> bool:
+    """The provider knows the key: it did happen, whoever said what. False: the row moved on meanwhile.
+
+    `planned` only after a first attempt: an effect can land later than anybody thought possible.
+    """
+    lost = Q(status=Status.UNKNOWN) | Q(status=Status.PLANNED, attempt__gte=1)
+    with transaction.atomic():
+        changed = ToolExecution.objects.filter(lost, pk=row.pk, attempt=row.attempt).update(
+            status=transitions.target("execution", row.status, "succeed"),
+            result=dict(result),
+            error="",
+            resolved_by=actor.name,
+            finished_at=Now(),
+        )
+        if changed:
+            _say(_fresh(row), actor, "execution.found", {"attempt": row.attempt, "result": dict(result)})
+    return bool(changed)
+
+
 def of_request(request: ApprovalRequest) -> ToolExecution | None:
     """The ledger row of the call a request is about."""
     return _of(request).first()

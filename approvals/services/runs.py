@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, Max, OuterRef, Q
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
 from approvals import access, cleaning, dispatch, transitions
@@ -16,7 +16,8 @@ from approvals.actors import SYSTEM, Actor
 from approvals.enums import RequestStatus, StepKind, ThreadStatus
 from approvals.enums import RunStatus as Status
 from approvals.errors import Pending, TooLate
-from approvals.models import OPEN, AgentVersion, ApprovalRequest, Run, Step, Thread
+from approvals.models import OPEN, AgentVersion, ApprovalRequest, Run, Step, Thread, ToolExecution
+from approvals.models.tool_execution import IN_FLIGHT
 from approvals.services import audit, events, requests, wording
 
 WhilePending = Literal["queue", "withdraw"]
@@ -239,6 +240,14 @@ def context_of(run: Run) -> dict[str, Any]:
     }
 
 
+def stopped_unfinished() -> QuerySet[Run]:
+    """Paused runs that a person has stopped and nothing holds open: an effect in doubt would."""
+    doubtful = ToolExecution.objects.filter(run=OuterRef("pk"), status__in=IN_FLIGHT)
+    return Run.objects.filter(status=Status.INTERRUPTED, cancel_reason__isnull=False).exclude(
+        Exists(doubtful)
+    )
+
+
 def hint_stuck(*, limit: int = 100) -> int:
     """Send a hint for every thread that should have moved. Hints for one run get rarer (x1, x2, x4, x8), else a long
     queue is filled faster than it is worked off. Safe to run twice, at any rate, from any number of places."""
@@ -256,6 +265,7 @@ def hint_stuck(*, limit: int = 100) -> int:
         Q(status=Status.RUNNING)
         | Q(status=Status.PENDING) & ~Exists(waits_behind)
         | Q(status=Status.INTERRUPTED) & (Exists(ready) | ~Exists(open_questions))
+        | Q(pk__in=stopped_unfinished())
     )
     with transaction.atomic():
         stuck = Run.objects.filter(stale, wakes, status__in=OPEN).order_by("touched_at")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from approvals.enums import RequestStatus
 
 
@@ -38,9 +40,14 @@ def handled_elsewhere(reason: str) -> str:
     return f"A person has taken care of this outside; the call did not run.{said} Do not propose it again."
 
 
-def cancelled(reason: str) -> str:
-    said = _because(reason)
-    return f"A person stopped the run; what was still open did not run.{said}"
+def found() -> str:
+    return "The provider was asked by key and knows the call: it did happen."
+
+
+def cancelled(reason: str, done: Sequence[str] = ()) -> str:
+    """`done`: what the run had already changed, in words."""
+    before = f" Done before that, and not taken back: {'; '.join(done)}." if done else ""
+    return f"A person stopped the run; what was still open did not run.{_because(reason)}{before}"
 
 
 NOT_A_DECISION = (

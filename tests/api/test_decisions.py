@@ -283,8 +283,15 @@ def test_untouched_values_of_an_edit_keep_their_type(rita, db):
     assert changes == [{"field": "/amount", "old": 1280.0, "new": 12}]
 
 
-def test_text_that_postgres_cannot_hold_as_json(rita, request_):
+def test_no_edit_brings_in_a_character_that_nobody_sees(rita, request_):
     sent = rita.post(path(request_), body(request_, "edit", args=edited(reason="a\x00b", amount=12)))
+    assert (sent.status_code, list(fields(sent))) == (422, ["args/reason"])
+
+
+def test_text_that_postgres_cannot_hold_as_json(rita):
+    proposed = {**factories.REFUND, "reason": "a\x00b"}
+    ask = factories.make_request(args=proposed)
+    sent = rita.post(path(ask), body(ask, "edit", args={**proposed, "amount": 12}))
     assert sent.status_code == 201
     assert sent.json()["request"]["final_args"]["reason"] == "a\x00b"
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
 
 from approvals.actors import Actor
 from approvals.enums import RequestStatus
-from approvals.errors import AlreadyClosed, Invalid, NotAllowed, Pending, TooLate
-from approvals.models import AuditEvent, Decision, ToolExecution
+from approvals.errors import AlreadyClosed, Invalid, KeyReused, NotAllowed, Pending, TooLate
+from approvals.models import AuditEvent, Decision, Run, ToolExecution
 from approvals.services import decisions, requests, runs
 from tests.engine.conftest import call, refund
 
@@ -88,6 +90,7 @@ def test_a_question_is_answered_by_a_person(desk):
     assert desk.drive(run) == "interrupted"
     (request,) = desk.pending(run)
     assert (request.kind, request.allowed_decisions) == ("question", ["respond"])
+    assert request.expires_at - request.created_at == timedelta(days=1)
     with pytest.raises(Invalid, match="message"):
         desk.decide(request, "respond", by=desk.sam, message=" ")
     desk.decide(request, "respond", by=desk.sam, message="The lamp.")
@@ -211,6 +214,26 @@ def test_undo_after_it_was_sent_is_too_late(desk):
     assert desk.amounts("A-20931") == ["1280.00"]
 
 
+def test_the_same_key_twice_at_once_is_one_decision(desk, monkeypatch):
+    run = desk.open({"calls": [refund("A-20931", 1280), refund("A-20925", 1500)]}, DONE)
+    desk.drive(run)
+    first, second = desk.pending(run)
+    real = decisions._claim
+
+    def faster_one(*args):  # another connection stores the same key between our look and our write
+        monkeypatch.setattr(decisions, "_claim", real)
+        with ThreadPoolExecutor(1) as other:
+            other.submit(desk.decide, second, "approve", key="press").result()
+            other.submit(lambda: connection.close()).result()
+        return real(*args)
+
+    monkeypatch.setattr(decisions, "_claim", faster_one)
+    with pytest.raises(KeyReused):
+        desk.decide(first, "approve", key="press")
+    first.refresh_from_db()
+    assert (first.status, Decision.objects.count()) == ("pending", 1)
+
+
 # --- edits (cases 19, 22, 23) ------------------------------------------------------------------------------------------
 GOOD = {"order_id": "A-20931", "amount": 12.5, "currency": "CNY"}
 
@@ -231,6 +254,9 @@ GOOD = {"order_id": "A-20931", "amount": 12.5, "currency": "CNY"}
         ({**GOOD, "order_id": "A-20925"}, "args/order_id"),
         ({**GOOD, "currency": "USD"}, "args/currency"),
         ([], "args"),
+        ({"order_id": "A-20931", "amount": 1280, "currency": "CNY"}, "args"),
+        ({**GOOD, "reason": "a\x00b"}, "args/reason"),
+        ({**GOOD, "customer_note": "a\x1bb"}, "args/customer_note"),
     ],
 )
 def test_a_bad_edit_names_its_field_and_changes_nothing(desk, args, field):
@@ -242,6 +268,17 @@ def test_a_bad_edit_names_its_field_and_changes_nothing(desk, args, field):
     assert field in refused.value.errors
     request.refresh_from_db()
     assert (request.status, request.rev, Decision.objects.count()) == ("pending", 1, 0)
+
+
+def test_a_check_that_failed_before_the_edit_does_not_bar_it(desk):
+    """The order of another customer: its reader saw that in red, and an edit cannot change a locked field."""
+    run = desk.open({"calls": [refund("A-20931", 1280)]}, DONE, customer_id="C-0000", order_id="A-20925")
+    desk.drive(run)
+    (request,) = desk.pending(run)
+    assert [c["field"] for c in request.checks if c["level"] == "fail"] == ["/order_id"]
+    desk.decide(request, "edit", args=GOOD)
+    desk.drive(run)
+    assert desk.amounts("A-20931") == ["12.50"]
 
 
 def test_a_numeric_text_becomes_its_number(desk):
@@ -375,6 +412,51 @@ def test_a_stopped_run_ends_without_another_model_call(desk):
     assert later.status == "success"
 
 
+def test_a_stop_tells_what_was_done_before_it(desk):
+    run = desk.open({"calls": [refund("A-20877", 100)]}, {"calls": [refund("A-20931", 1280)]}, DONE)
+    desk.drive(run)
+    runs.cancel(actor=Actor.of(desk.sam), run_pk=run.pk, reason="enough")
+    desk.drive(run)
+    assert "Done before that, and not taken back: Refund CN¥100.00" in run.error
+    assert (desk.amounts("A-20877"), desk.amounts("A-20931")) == (["100.00"], [])
+
+
+def test_a_stop_while_the_question_is_prepared_is_seen(desk, hints, monkeypatch):
+    run = desk.open({"calls": [refund("A-20931", 1280)]}, {"text": "never said"})
+    real = requests.ask
+
+    def stopped_first(**asked):
+        row = real(**asked)
+        Run.objects.filter(pk=run.pk).update(cancel_reason="wrong order")
+        return row
+
+    monkeypatch.setattr(requests, "ask", stopped_first)
+    assert desk.drive(run) == "finished"
+    assert (run.status, desk.pending(run), desk.effects("A-20931")) == ("cancelled", [], [])
+
+
+def test_a_stopped_run_takes_no_decision_any_more(desk):
+    run = desk.open({"calls": [refund("A-20931", 1280)]}, DONE)
+    desk.drive(run)
+    (request,) = desk.pending(run)
+    Run.objects.filter(pk=run.pk).update(cancel_reason="wrong order")
+    with pytest.raises(AlreadyClosed):
+        desk.decide(request, "approve")
+    assert Decision.objects.count() == 0
+
+
+def test_undo_after_a_stop_is_too_late(desk):
+    run = desk.open({"calls": [refund("A-20931", 1280)]}, DONE)
+    desk.drive(run)
+    (request,) = desk.pending(run)
+    made = desk.decide(request, "approve", undo_for=timedelta(minutes=1))
+    runs.cancel(actor=Actor.of(desk.sam), run_pk=run.pk, reason="wrong order")
+    with pytest.raises(TooLate):
+        decisions.undo(actor=Actor.of(desk.rita), decision_pk=made.decision.pk)
+    desk.drive(run)
+    assert (run.status, desk.effects("A-20931")) == ("cancelled", [])
+
+
 # --- unknown outcomes (case 40) -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("mode", ["drop_after", "error_after", "error_before"])
 def test_an_unclear_answer_is_asked_and_never_repeated(desk, mode):
@@ -389,7 +471,7 @@ def test_an_unclear_answer_is_asked_and_never_repeated(desk, mode):
     assert request.kind == "unknown_outcome"
     assert desk.drive(run) == "interrupted"
     assert len(desk.effects("A-20877")) == committed
-    with pytest.raises(Invalid, match="Too early"):
+    with pytest.raises(Invalid, match="It did happen" if committed else "Too early"):
         desk.decide(request, "did_not_happen")
     with pytest.raises(Invalid, match="reference"):
         desk.decide(request, "happened")

@@ -16,6 +16,7 @@ from django.conf import settings as django_settings
 
 from config import console, embedded, env, preflight, reset, servers, tether
 from config.servers import Problem
+from tests.services import wait_until
 
 
 @pytest.fixture
@@ -267,8 +268,18 @@ class TestConsole:
             assert desk._dropped > 0
             desk.close(seconds=0.05)
             os.set_blocking(read, False)
-            while reader.read1(1 << 20):  # let the writer end
-                pass
+            wait_until(lambda: [reader.read1(1 << 20), desk._waiting.empty()][1], saying="the writer hangs")
+        desk.close()
+        assert not desk._writer.is_alive()
+
+    def test_closed_stream_is_never_another_file(self, tmp_path):
+        with (tmp_path / "log").open("w") as stream:
+            desk = console.Console(stream)
+        with (tmp_path / "other").open("w"):  # gets the number that the stream had
+            desk.plain("late")
+            desk.close()
+        assert (tmp_path / "log").read_text() == "late\n"
+        assert (tmp_path / "other").read_text() == ""
 
     def test_colour_only_on_a_terminal(self, monkeypatch):
         class Terminal(io.StringIO):

@@ -103,7 +103,7 @@ def test_only_the_write_is_a_write():
     }  # fmt: skip
     facts = all_tools()["issue_refund"]
     assert facts.idempotent
-    assert facts.has_lookup
+    assert facts.lookup is not None
     assert facts.locked == ("/order_id", "/currency")
     assert facts.check is not None
 

@@ -1,0 +1,104 @@
+"""Asking the provider, by the stored key, what became of a call whose answer was lost.
+
+Finding the effect is proof, and settles the call without a person. Not finding it proves nothing: a request may still
+be on its way. So "it did not happen" is only believed together with a look-up, and even then the key is looked up
+again until the provider forgets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from agents.catalogue import CheckUnavailable, LookupByKey, all_tools
+from approvals import cleaning
+from approvals.actors import LOOK_UP
+from approvals.enums import ExecutionStatus, RequestKind
+from approvals.enums import RequestStatus as Status
+from approvals.errors import Invalid
+from approvals.models import OPEN, ApprovalRequest, ToolExecution
+from approvals.services import executions, requests, wording
+
+EVERY = timedelta(seconds=60)  # between two look-ups of one key
+
+
+def refuse_denial(request: ApprovalRequest) -> None:
+    """Raises `Invalid` if the provider knows the call that somebody is about to say did not happen, or cannot tell."""
+    row = executions.of_request(request)
+    lookup = _lookup(request.tool)
+    if row is None or lookup is None:
+        return
+    try:
+        known = lookup(row.provider_key)
+    except CheckUnavailable as error:
+        raise Invalid({"type": f"{error} Nothing was decided: it must be looked up first."}) from error
+    if known is not None:
+        raise Invalid({"type": f"It did happen: the provider knows this call{_reference(known)}. Answer so."})
+
+
+def settle_due(*, limit: int = 20) -> int:
+    """Look up what nobody knows, and what was said not to have happened; returns how many effects were found.
+
+    Asks the provider outside any transaction. Safe to run twice, beside a person's answer and beside a resend.
+    """
+    return sum(_settle(row) for row in _claim_due(limit))
+
+
+def _claim_due(limit: int) -> list[ToolExecution]:
+    quiet = Q(status=ExecutionStatus.UNKNOWN, quiet_until__lte=Now())
+    denied = Q(status=ExecutionStatus.PLANNED, attempt__gte=1) & ~Q(resolved_by="") & ~Q(run__status__in=OPEN)
+    due = ToolExecution.objects.filter(
+        quiet | denied & Q(started_at__gt=Now() - executions.KEY_LIFE),
+        Q(looked_at=None) | Q(looked_at__lt=Now() - EVERY),
+        tool__in=[name for name, facts in all_tools().items() if facts.lookup],
+    )
+    with transaction.atomic():
+        first = F("looked_at").asc(nulls_first=True)
+        rows = list(due.order_by(first).select_for_update(skip_locked=True, of=("self",))[:limit])
+        ToolExecution.objects.filter(pk__in=[row.pk for row in rows]).update(looked_at=Now())
+    return rows
+
+
+def _settle(row: ToolExecution) -> bool:
+    lookup = _lookup(row.tool)
+    try:
+        known = lookup(row.provider_key) if lookup else None
+    except CheckUnavailable:
+        return False
+    if known is None:
+        return False
+    result = cleaning.json(dict(known))
+    with transaction.atomic():
+        question = ApprovalRequest.objects.filter(
+            thread_id=row.thread_id,
+            ai_message_id=row.ai_message_id,
+            tool_call_id=row.tool_call_id,
+            kind=RequestKind.UNKNOWN_OUTCOME,
+            attempt=row.attempt,
+            status=Status.PENDING,
+        ).select_related("run", "run__thread")
+        for request in question:  # the request before the ledger, as in `decisions.decide`
+            requests.close(
+                request=request,
+                event="handle_elsewhere",
+                actor=LOOK_UP,
+                message=wording.found(),
+                action="request.found",
+                data={"attempt": row.attempt},
+            )
+        return executions.found(row=row, actor=LOOK_UP, result=result)
+
+
+def _lookup(tool: str) -> LookupByKey | None:
+    facts = all_tools().get(tool)
+    return facts.lookup if facts else None
+
+
+def _reference(known: Mapping[str, Any]) -> str:
+    reference = known.get("refund_id") or known.get("id")
+    return f" ({reference})" if reference else ""
