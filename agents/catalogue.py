@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -82,16 +84,21 @@ class AgentSpec(BaseModel):
     middleware: tuple[dict[str, Any], ...] = ()  # [{"use": catalogue name, **options}], outermost first
 
 
-# Modules that declare `TOOLS: tuple[ToolFacts, ...]` and, if they ship an agent, `spec() -> AgentSpec`.
-FACT_MODULES = ("agents.refunds.facts",)
-SPEC_MODULES = ("agents.refunds.spec",)
+def packages() -> tuple[str, ...]:
+    """The packages of COUNTERSEAL_AGENTS, each a house of tools and, if it ships one, of an agent.
+
+    `<package>.facts`: `TOOLS: tuple[ToolFacts, ...]`; `<package>.tools`: `connect(url)`, `TOOL_BUILDERS` and `SENDERS`
+    (see `agents.refunds.tools`); `<package>.spec`, optional: `spec() -> AgentSpec`.
+    """
+    named = os.environ.get("COUNTERSEAL_AGENTS") or "agents.refunds"
+    return tuple(name.strip() for name in named.split(",") if name.strip())
 
 
 def all_tools() -> dict[str, ToolFacts]:
     """Every tool by name. Two tools of one name are refused."""
     found: dict[str, ToolFacts] = {}
-    for module in FACT_MODULES:
-        for facts in import_module(module).TOOLS:
+    for package in packages():
+        for facts in import_module(f"{package}.facts").TOOLS:
             if facts.name in found:
                 raise ValueError(f"two tools are called {facts.name!r}: rename one of them")
             found[facts.name] = facts
@@ -99,7 +106,7 @@ def all_tools() -> dict[str, ToolFacts]:
 
 
 def shipped_specs() -> list[AgentSpec]:
-    return [import_module(module).spec() for module in SPEC_MODULES]
+    return [import_module(f"{package}.spec").spec() for package in packages() if find_spec(f"{package}.spec")]
 
 
 def fingerprint(spec: AgentSpec) -> str:

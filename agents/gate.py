@@ -152,6 +152,7 @@ class _Sender:
             return ledger.succeed(claimed, known)
         try:
             result = self.send(args, claimed.provider_key, self.facts.timeout)
+            faults.point("L3", thread_id)  # the provider has acted; nothing of its answer is kept yet
         except Refused as error:
             if resend:  # a refused resend says nothing about the attempt before it
                 return self._look_or_lose(claimed, f"the repeat was refused: {error}")

@@ -14,6 +14,8 @@ from typing import Any
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, BaseMessage
 
+from agents import faults
+
 CUT_OFF = frozenset(
     {
         "content_filter",
@@ -41,15 +43,17 @@ class ModelGuard(AgentMiddleware[AgentState[Any], Any, Any]):
     Args:
         model: The model as the spec names it.
         key_env: Name of the environment variable that holds its key.
+        thread_id: For kill points.
     """
 
-    def __init__(self, model: str, key_env: str | None) -> None:
+    def __init__(self, model: str, key_env: str | None, thread_id: str = "") -> None:
         super().__init__()
-        self.model, self.key_env = model, key_env
+        self.model, self.key_env, self.thread_id = model, key_env, thread_id
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
+        faults.point("model_in", self.thread_id)
         try:
             response = handler(request)
         except Exception as error:
@@ -57,6 +61,7 @@ class ModelGuard(AgentMiddleware[AgentState[Any], Any, Any]):
                 raise
             raise retold from None  # the first text must not reach a log either
         self._check(response.result)
+        faults.point("model_out", self.thread_id)
         return response
 
     async def awrap_model_call(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 from langchain.agents import create_agent
@@ -12,13 +13,11 @@ from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from pydantic import ValidationError
 
-from agents.catalogue import AgentSpec, ToolFacts, all_tools, fingerprint
+from agents.catalogue import AgentSpec, ToolFacts, all_tools, fingerprint, packages
 from agents.chat_models import ModelUnavailable, build_chat_model
 from agents.contracts import Desk, Parked, RunOrder
 from agents.gate import Gate, write_tool
 from agents.model_guard import ModelGuard
-from agents.refunds.http_shop import HttpShop
-from agents.refunds.tools import SENDERS, TOOL_BUILDERS
 from agents.runtime import Engine
 from agents.words import CASE
 from middleware.effects import Unsealed, refuse_unsealed
@@ -55,7 +54,7 @@ def build_engine(
         model,
         tools,
         system_prompt=f"{spec.system_prompt}\n{case_line(order.context)}",  # never stored in the thread
-        middleware=[*stack, ModelGuard(spec.model, spec.api_key_env)],
+        middleware=[*stack, ModelGuard(spec.model, spec.api_key_env, order.thread_id)],
         checkpointer=saver,
         name=spec.slug,
     )
@@ -87,17 +86,21 @@ def _spec(order: RunOrder) -> AgentSpec:
 def _tools(
     facts: Mapping[str, ToolFacts], rules: Mapping[str, Judge], gate: Gate, shop_url: str
 ) -> list[BaseTool]:
-    shop = HttpShop(shop_url)
+    homes = [import_module(f"{package}.tools") for package in packages()]
+    made = {name: (home, make) for home in homes for name, make in home.TOOL_BUILDERS.items()}
+    senders = {name: (home, make) for home in homes for name, make in home.SENDERS.items()}
     built: list[BaseTool] = []
     for name, known in facts.items():
         if known.effect != "write":
-            built.append(TOOL_BUILDERS[name](shop))
+            home, build = made[name]
+            built.append(build(home.connect(shop_url)))
             continue
         if name not in rules:
             raise Parked(
                 f"{name} writes but no rule says who decides: publish the agent with an approval for it."
             )
-        send, lookup = SENDERS[name](shop)
+        home, make = senders[name]
+        send, lookup = make(home.connect(shop_url))
         built.append(
             write_tool(
                 known, send=send, lookup=lookup if known.lookup else None, judge=rules[name], gate=gate

@@ -64,7 +64,7 @@ def shipped_agents_are_whole(app_configs: Any, **kwargs: Any) -> Sequence[CheckM
     for spec in shipped_specs():
         for name in spec.tools:
             if name not in known:
-                hint = "Declare it in one of agents.catalogue.FACT_MODULES."
+                hint = "Declare it in the facts of a package that COUNTERSEAL_AGENTS names."
                 found.append(
                     Error(
                         f"Agent {spec.slug}: nothing is known of tool {name!r}.",

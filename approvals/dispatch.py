@@ -16,6 +16,8 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.module_loading import import_string
 
+from agents import faults
+
 log = logging.getLogger("counterseal.dispatch")
 
 DRIVE = "approvals.drive"
@@ -41,6 +43,7 @@ def _on_commit(hint: Hint) -> None:
 
 
 def _put(hint: Hint) -> None:
+    faults.point("hint", hint.thread_id)  # committed, and nobody is told
     try:
         _outgoing().put_nowait(hint)
     except queue.Full:

@@ -16,12 +16,17 @@ from langchain_core.tools import BaseTool, StructuredTool
 
 from agents.catalogue import all_tools
 from agents.refunds import policy
+from agents.refunds.http_shop import HttpShop
 from agents.refunds.ports import Record, Shop, receipt
 
 type Send = Callable[[dict[str, Any], str, float], Record]
 """(validated arguments, idempotency key, seconds in all) -> result. Raises `Refused` or `Ambiguous`."""
 type Lookup = Callable[[str], Record | None]
 """key -> the result the shop knows of it, or None. Raises `Ambiguous`."""
+
+
+connect = HttpShop
+"""COUNTERSEAL_SHOP_URL -> what the builders and senders below get."""
 
 
 def read_tools(shop: Shop) -> list[BaseTool]:

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import connection, models
 from django.utils.translation import gettext_lazy as _
 
+from agents import faults
 from approvals import cleaning
 from approvals.actors import Actor
 from approvals.models import AuditEvent, Run, Thread
@@ -71,7 +72,7 @@ def record(
     if not connection.in_atomic_block:
         raise RuntimeError("audit.record() belongs inside the transaction of the act")
     thread_id: UUID | None = run.thread_id if run else thread.pk if thread else None
-    return AuditEvent.objects.create(
+    entry = AuditEvent.objects.create(
         action=action,
         actor_kind=actor.kind,
         actor=actor.user,
@@ -83,6 +84,8 @@ def record(
         run_id=run.pk if run else None,
         data=cleaning.json({**(data or {}), **({"token": actor.token.prefix} if actor.token else {})}),
     )
+    faults.point(action, str(thread_id))  # written, not committed: nothing of this change may remain
+    return entry
 
 
 def label(action: str) -> str:

@@ -1,5 +1,60 @@
-"""The fixtures of the process tests."""
+"""The fixtures of the process tests, a spec with three kinds of provider, and a person who looks before answering."""
 
-from tests.processes.conftest import checkpoint_tables, module_shop, office, shop
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from django.db.models.functions import Now
+
+from approvals.actors import SYSTEM
+from approvals.models import ApprovalRequest
+from approvals.services import agents
+from tests.engine.conftest import scripted_spec
+from tests.processes.conftest import Office, checkpoint_tables, module_shop, office, shop
+from tests.services import Shop
 
 __all__ = ["checkpoint_tables", "module_shop", "office", "shop"]
+
+ENDED = ("success", "error", "cancelled", "parked")
+TILLS = ("pay_back", "pay_blind")
+
+
+def gated_spec(monkeypatch: Any) -> None:
+    """Publish the refund agent with the two providers that take no keys, gated alike."""
+    monkeypatch.setenv("COUNTERSEAL_AGENTS", "agents.refunds,tests.tills")
+    spec = scripted_spec()
+    middleware = [dict(entry) for entry in spec.middleware]
+    for entry in middleware:
+        if entry["use"] == "human_in_the_loop":
+            gates = entry["interrupt_on"]
+            entry["interrupt_on"] = {**gates, **dict.fromkeys(TILLS, gates["issue_refund"])}
+    changed = {"tools": (*spec.tools, *TILLS), "middleware": tuple(middleware)}
+    agents.publish(actor=SYSTEM, spec=spec.model_copy(update=changed))
+
+
+def honest(office: Office, request: ApprovalRequest) -> dict[str, Any] | None:
+    """Approve a call; answer a question with what the shop shows; None: too early to say."""
+    if request.kind == "tool_call":
+        return {"type": "approve"}
+    if effects := office.effects(request.args["order_id"]):
+        return {"type": "happened", "reference": effects[0]["refund_id"]}
+    ready = ApprovalRequest.objects.filter(pk=request.pk, quiet_until__lte=Now())
+    return {"type": "did_not_happen"} if ready.exists() else None
+
+
+def untouched(shop: Shop) -> list[tuple[str, str]]:
+    """Orders nobody has refunded, with their currency."""
+    found = httpx.get(f"{shop.url}/orders", params={"limit": 1000}).json()["items"]
+    return [
+        (o["id"], o["currency"])
+        for o in found
+        if float(o["refunded"]) == 0 and float(o["refundable"]) >= 1300 and o["currency"] != "JPY"
+    ]
+
+
+@pytest.fixture(scope="module")
+def orders(module_shop: Shop) -> Iterator[tuple[str, str]]:
+    return iter(untouched(module_shop))

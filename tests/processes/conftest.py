@@ -78,7 +78,8 @@ def web(office: Office) -> Iterator[Web]:
         yield running
 
 
-type Post = Callable[[str, dict[str, Any]], httpx.Response]
+type Post = Callable[..., httpx.Response]
+"""(path, body, key made fresh unless given)"""
 
 
 def by_token(url: str, user: User, *scopes: str) -> Post:
@@ -86,17 +87,28 @@ def by_token(url: str, user: User, *scopes: str) -> Post:
     wanted = scopes or (Scope.CASES, Scope.READ, Scope.DECIDE)
     _, text = tokens.create(actor=Actor.of(user), user=user, scopes=list(wanted))
     client = httpx.Client(base_url=f"{url}/api/v1", headers={"Authorization": f"Bearer {text}"}, timeout=30)
-    return lambda path, body: client.post(path, json=body, headers={"Idempotency-Key": uuid.uuid4().hex})
+    return _poster(client)
 
 
 def by_session(url: str, user: User) -> Post:
     """A browser that is signed in."""
-    signed_in = Client()
-    signed_in.force_login(user)
+    return _poster(signed_in(f"{url}/api/v1", user))
+
+
+def signed_in(url: str, user: User) -> httpx.Client:
+    """With the cookies and the header that forms need."""
+    browser = Client()
+    browser.force_login(user)
     cookies = {
-        django_settings.SESSION_COOKIE_NAME: signed_in.cookies[django_settings.SESSION_COOKIE_NAME].value,
+        django_settings.SESSION_COOKIE_NAME: browser.cookies[django_settings.SESSION_COOKIE_NAME].value,
         django_settings.CSRF_COOKIE_NAME: "a" * 32,
     }
     headers = {"X-CSRFToken": "a" * 32}
-    client = httpx.Client(base_url=f"{url}/api/v1", headers=headers, cookies=cookies, timeout=30)
-    return lambda path, body: client.post(path, json=body, headers={"Idempotency-Key": uuid.uuid4().hex})
+    return httpx.Client(base_url=url, headers=headers, cookies=cookies, timeout=30)
+
+
+def _poster(client: httpx.Client) -> Post:
+    def post(path: str, body: dict[str, Any], key: str = "") -> httpx.Response:
+        return client.post(path, json=body, headers={"Idempotency-Key": key or uuid.uuid4().hex})
+
+    return post
