@@ -134,4 +134,10 @@ def _end(row: ApprovalRequest, status: str, by: User | None) -> None:
         requests.expire_due()
     else:
         message = "Yes." if status == "responded" else ""
-        decide(row, DECIDED_BY[status], by, message=message, args=row.args if status == "edited" else None)
+        decide(
+            row,
+            DECIDED_BY[status],
+            by,
+            message=message,
+            args={**row.args, "reason": "as agreed"} if status == "edited" else None,
+        )

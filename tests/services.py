@@ -191,11 +191,14 @@ class Shop(Process):
 
     name = "shop"
 
-    def __init__(self, data: Path | None = None, port: int = 0, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, data: Path | None = None, port: int = 0, env: Mapping[str, str] | None = None, more: int = 0
+    ) -> None:
         self.data = data or Path(tempfile.mkdtemp(prefix="shop-", dir=embedded.state_dir()))
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         argv = [sys.executable, "-m", "examples.shop", "--port", str(self.port), "--data", str(self.data)]
+        argv += ["--more", str(more)]
         super().__init__(argv, {**os.environ, **(env or {})})
         self.start().wait_ready()
 

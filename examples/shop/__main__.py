@@ -18,9 +18,10 @@ def main() -> int:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8001, help="0: any free port, printed at start")
     parser.add_argument("--data", type=Path, required=True, help="folder of the SQLite file")
+    parser.add_argument("--more", type=int, default=0, help="so many orders more, from A-30000 on")
     options = parser.parse_args()
     try:
-        shop = Shop((options.host, options.port), options.data)
+        shop = Shop((options.host, options.port), options.data, options.more)
     except OSError as error:
         where = f"{options.host}:{options.port}"
         print(f"the demo shop cannot listen on {where}: {error.strerror}", file=sys.stderr)  # noqa: T201

@@ -142,10 +142,11 @@ def _fixed() -> dict[str, Seed]:
     return {seed.id: seed for seed in seeds}
 
 
-def orders() -> list[Seed]:
-    """All orders by id, the same on every machine."""
+def orders(more: int = 0) -> list[Seed]:
+    """All orders by id, the same on every machine; `more`: as many again, from A-30000 on."""
     random, fixed = Random(SEED), _fixed()  # noqa: S311 - sample data, not a secret
-    return [fixed.get(f"A-{number}") or _order(random, n, f"A-{number}") for n, number in enumerate(IDS)]
+    numbers = (*IDS, *range(30_000, 30_000 + more))
+    return [fixed.get(f"A-{number}") or _order(random, n, f"A-{number}") for n, number in enumerate(numbers)]
 
 
 def _order(random: Random, n: int, order_id: str) -> Seed:

@@ -32,9 +32,9 @@ class Shop(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], folder: Path) -> None:
+    def __init__(self, address: tuple[str, int], folder: Path, more: int = 0) -> None:
         super().__init__(address, Handler)
-        self.store = Store(folder)
+        self.store = Store(folder, more)
         self.faults = Faults()
         self._open_keys: set[str] = set()
         self._lock = threading.Lock()

@@ -44,7 +44,7 @@ class Rejected(Exception):
 class Store:
     """All methods are thread-safe: one connection, one lock."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, more: int = 0) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = threading.RLock()
         self._db = sqlite3.connect(
@@ -57,7 +57,7 @@ class Store:
         self._db.executescript(SCHEMA)
         with self._transaction():
             if not self._db.execute("select 1 from orders limit 1").fetchone():
-                self._fill()
+                self._fill(more)
 
     def close(self) -> None:
         with self._lock:
@@ -156,8 +156,8 @@ class Store:
             raise Rejected(422, "too_much", f"at most {money.text(left, currency)} can be refunded", "amount")
         return row["id"], amount
 
-    def _fill(self) -> None:
-        for seed in data.orders():
+    def _fill(self, more: int) -> None:
+        for seed in data.orders(more):
             doc = {
                 "status": seed.status,
                 "placed_days": seed.placed_days,

@@ -13,10 +13,10 @@ from approvals.actors import SYSTEM
 from approvals.models import ApprovalRequest
 from approvals.services import agents
 from tests.engine.conftest import scripted_spec
-from tests.processes.conftest import Office, checkpoint_tables, module_shop, office, shop
+from tests.processes.conftest import Office, checkpoint_tables, office
 from tests.services import Shop
 
-__all__ = ["checkpoint_tables", "module_shop", "office", "shop"]
+__all__ = ["checkpoint_tables", "office"]
 
 ENDED = ("success", "error", "cancelled", "parked")
 TILLS = ("pay_back", "pay_blind")
@@ -47,12 +47,29 @@ def honest(office: Office, request: ApprovalRequest) -> dict[str, Any] | None:
 
 def untouched(shop: Shop) -> list[tuple[str, str]]:
     """Orders nobody has refunded, with their currency."""
-    found = httpx.get(f"{shop.url}/orders", params={"limit": 1000}).json()["items"]
+    found: list[Any] = []
+    after = ""
+    while after is not None:
+        page = httpx.get(f"{shop.url}/orders", params={"limit": 500, "after": after}).json()
+        found += page["items"]
+        after = page["next"]
     return [
         (o["id"], o["currency"])
         for o in found
         if float(o["refunded"]) == 0 and float(o["refundable"]) >= 1300 and o["currency"] != "JPY"
     ]
+
+
+@pytest.fixture(scope="module")
+def module_shop() -> Iterator[Shop]:
+    """With orders enough for every case of a module."""
+    with Shop(more=3000) as running:
+        yield running
+
+
+@pytest.fixture
+def shop(module_shop: Shop) -> Shop:
+    return module_shop
 
 
 @pytest.fixture(scope="module")
