@@ -39,7 +39,9 @@ QUEUES = {
 RESOURCES = {"model_calls": gettext_noop("model calls"), "tool_calls": gettext_noop("tool calls")}
 NOTHING_RAN = {
     RequestStatus.REJECTED: gettext_noop("Rejected: the call did not run."),
-    RequestStatus.EXPIRED: gettext_noop("Nobody decided in time, so the call did not run. No person has looked at it."),
+    RequestStatus.EXPIRED: gettext_noop(
+        "Nobody decided in time, so the call did not run. No person has looked at it."
+    ),
     RequestStatus.WITHDRAWN: gettext_noop("Withdrawn before it was decided: the call did not run."),
     RequestStatus.SUPERSEDED: gettext_noop("Replaced before it was decided: the call did not run."),
     RequestStatus.HANDLED_ELSEWHERE: gettext_noop("Handled elsewhere: the call did not run."),
@@ -82,7 +84,11 @@ def title(request: ApprovalRequest) -> str:
     if facts_of(request.tool) is None:
         return request.title
     said = call(request.tool, decided_args(request))
-    return _("Did it go through? %(call)s") % {"call": said} if request.kind == RequestKind.UNKNOWN_OUTCOME else said
+    return (
+        _("Did it go through? %(call)s") % {"call": said}
+        if request.kind == RequestKind.UNKNOWN_OUTCOME
+        else said
+    )
 
 
 def decided_args(request: ApprovalRequest) -> Any:

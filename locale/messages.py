@@ -1,7 +1,7 @@
 """Collects every message of the product, and compiles the catalogue. Needs no gettext tools.
 
-    python locale/messages.py          # update zh_Hans: new messages are added empty, unused ones are dropped; compile
-    python locale/messages.py --check  # say what is missing; exit status 1 if anything is
+python locale/messages.py          # update zh_Hans: new messages are added empty, unused ones are dropped; compile
+python locale/messages.py --check  # say what is missing; exit status 1 if anything is
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from babel.messages.pofile import read_po, write_po
 ROOT = Path(__file__).resolve().parent.parent
 CATALOGUE = ROOT / "locale" / "zh_Hans" / "LC_MESSAGES" / "django.po"
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)  # the file changes only when a message does
-KEYWORDS = {name: None for name in ("_", "_t", "gettext", "gettext_lazy", "gettext_noop")} | {"ngettext": (1, 2)}
+KEYWORDS = {name: None for name in ("_", "_t", "gettext", "gettext_lazy", "gettext_noop")} | {
+    "ngettext": (1, 2)
+}
 HOUSES = ("approvals", "agents", "config")
 
 type Message = str | tuple[str, ...]

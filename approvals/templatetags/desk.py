@@ -175,7 +175,9 @@ def lasted(seconds: float | None) -> str:
 @register.simple_tag
 def left(seconds: float) -> SafeString:
     """A time that the page counts down; the script formats it the same way."""
-    return format_html('<span class="tnum" data-left="{}">{}</span>', f"{max(0.0, seconds):.1f}", duration(seconds))
+    return format_html(
+        '<span class="tnum" data-left="{}">{}</span>', f"{max(0.0, seconds):.1f}", duration(seconds)
+    )
 
 
 @register.simple_tag

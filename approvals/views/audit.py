@@ -88,8 +88,6 @@ def _date(text: str) -> date | None:
     return found if found and 1970 <= found.year <= 9000 else None
 
 
-
-
 WHO_LABELS = {
     "people": gettext_noop("People"),
     "tokens": gettext_noop("API tokens"),

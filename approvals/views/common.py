@@ -25,7 +25,9 @@ def actor(request: PageRequest) -> Actor:
     return Actor.of(request.user)
 
 
-def page(request: PageRequest, name: str, context: dict[str, Any], *, part: str = "", status: int = 200) -> HttpResponse:
+def page(
+    request: PageRequest, name: str, context: dict[str, Any], *, part: str = "", status: int = 200
+) -> HttpResponse:
     """The whole page, or the named part of it for htmx. On Back htmx asks for the page: then it is not a fragment."""
     fragment = part and request.htmx and not request.htmx.history_restore_request
     return render(request, f"{name}#{part}" if fragment else name, context, status=status)

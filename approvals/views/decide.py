@@ -31,15 +31,21 @@ def decide(request: PageRequest, pk: UUID) -> HttpResponse:
     approval = access.request_to_decide(request.user, pk)
     form = DecisionForm(request.POST)
     if not form.is_valid() and form.is_malformed:
-        return HttpResponseBadRequest(_("This form is damaged. Load the page again."), content_type="text/plain")
+        return HttpResponseBadRequest(
+            _("This form is damaged. Load the page again."), content_type="text/plain"
+        )
     typed = Typed(fields=request.POST.dict(), key=request.POST.get("key", ""))
     if form.errors:
         typed.errors = form.problems
-        return open_pane(request, approval, mode=_mode(request.POST.get("answer", "")), typed=typed, status=422)
+        return open_pane(
+            request, approval, mode=_mode(request.POST.get("answer", "")), typed=typed, status=422
+        )
     return _answer(request, approval, form, typed)
 
 
-def _answer(request: PageRequest, approval: ApprovalRequest, form: DecisionForm, typed: Typed) -> HttpResponse:
+def _answer(
+    request: PageRequest, approval: ApprovalRequest, form: DecisionForm, typed: Typed
+) -> HttpResponse:
     is_edit = form.cleaned_data["answer"] == DecisionType.EDIT
     edit = read_edit(approval, dict(typed.fields)) if is_edit else None
     typed.changes = edit.changes if edit else ()
@@ -73,7 +79,11 @@ def draft(request: PageRequest, pk: UUID) -> HttpResponse:
     answer, rev = request.POST.get("answer", ""), request.POST.get("rev", "")
     if answer not in DecisionType.values or not (rev.isascii() and rev.isdigit()):
         return HttpResponseBadRequest(content_type="text/plain")
-    fields = {name: text for name, text in request.POST.dict().items() if name not in NOT_TYPED and "\x00" not in text}
+    fields = {
+        name: text
+        for name, text in request.POST.dict().items()
+        if name not in NOT_TYPED and "\x00" not in text
+    }
     decisions.save_draft(actor=actor(request), request_pk=pk, answer=answer, fields=fields, rev=int(rev[:9]))
     return HttpResponse(status=204)
 

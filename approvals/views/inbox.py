@@ -51,7 +51,12 @@ def show_pane(request: PageRequest, pane: Pane, *, status: int = 200) -> HttpRes
 
 
 def open_pane(
-    request: PageRequest, approval: ApprovalRequest, *, mode: str, typed: Typed | None = None, status: int = 200
+    request: PageRequest,
+    approval: ApprovalRequest,
+    *,
+    mode: str,
+    typed: Typed | None = None,
+    status: int = 200,
 ) -> HttpResponse:
     return show_pane(request, contexts.pane(approval, request.user, mode=mode, typed=typed), status=status)
 
@@ -62,7 +67,13 @@ def notice(request: PageRequest, pk: UUID) -> HttpResponse:
     pane = contexts.pane(access.request_for(request.user, pk), request.user)
     shown = request.GET.get("rev", "")
     changed = pane.request.is_pending and shown != "" and shown != str(pane.request.rev)
-    context = {"pane": pane, "approval": pane.request, "changed": changed, "rev": shown or pane.request.rev, "oob": True}
+    context = {
+        "pane": pane,
+        "approval": pane.request,
+        "changed": changed,
+        "rev": shown or pane.request.rev,
+        "oob": True,
+    }
     return page(request, "inbox/page.html", context, part="notice-answer")
 
 

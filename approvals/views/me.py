@@ -33,7 +33,12 @@ def _settings(request: PageRequest) -> SettingsForm:
 
 
 def _show(
-    request: PageRequest, form: SettingsForm, *, token_form: TokenForm | None = None, secret: str = "", status: int = 200
+    request: PageRequest,
+    form: SettingsForm,
+    *,
+    token_form: TokenForm | None = None,
+    secret: str = "",
+    status: int = 200,
 ) -> HttpResponse:
     token_form = token_form or TokenForm()
     token_form.fields["scopes"].choices = scopes_for(request.user)  # type: ignore[attr-defined]
@@ -57,7 +62,11 @@ def create_token(request: PageRequest) -> HttpResponse:
     sent = form.cleaned_data
     try:
         _token, secret = tokens.create(
-            actor=actor(request), user=request.user, scopes=sent["scopes"], days=sent["days"], name=sent["name"]
+            actor=actor(request),
+            user=request.user,
+            scopes=sent["scopes"],
+            days=sent["days"],
+            name=sent["name"],
         )
     except Invalid as error:
         for text in error.errors.values():

@@ -20,7 +20,15 @@ from approvals.models import Run
 from approvals.services import events, runs
 from approvals.views.common import PageRequest, actor, page, uuid_or_none
 
-FILTERS = ("", "open", RunStatus.INTERRUPTED, RunStatus.SUCCESS, RunStatus.ERROR, RunStatus.CANCELLED, RunStatus.PARKED)
+FILTERS = (
+    "",
+    "open",
+    RunStatus.INTERRUPTED,
+    RunStatus.SUCCESS,
+    RunStatus.ERROR,
+    RunStatus.CANCELLED,
+    RunStatus.PARKED,
+)
 
 
 @require_safe
@@ -31,13 +39,18 @@ def index(request: PageRequest) -> HttpResponse:
     found = queries.runs(request.user, status=status, before=_place(request.GET.get("before", "")))
     last = found[queries.PAGE - 1] if len(found) > queries.PAGE else None
     context = {
-        "rows": [(run, Timeline(run, run.model_steps, []), RUN_TONES[RunStatus(run.status)]) for run in found[: queries.PAGE]],  # type: ignore[attr-defined]
+        "rows": [_row(run) for run in found[: queries.PAGE]],
         "status": status,
         "filters": [(value, _label(value)) for value in FILTERS],
         "older": f"{last.created_at.isoformat()}_{last.pk}" if last else "",
         "seq": seq,
     }
     return page(request, "runs/index.html", context, part="rows")
+
+
+def _row(run: Run) -> tuple[Run, Timeline, str]:
+    timeline = Timeline(run, run.model_steps, [])  # type: ignore[attr-defined]
+    return run, timeline, RUN_TONES[RunStatus(run.status)]
 
 
 def _label(status: str) -> str:
@@ -63,7 +76,9 @@ def show(request: PageRequest, pk: UUID) -> HttpResponse:
     return _show(request, access.run_for(request.user, pk))
 
 
-def _show(request: PageRequest, run: Run, *, errors: dict[str, str] | None = None, status: int = 200) -> HttpResponse:
+def _show(
+    request: PageRequest, run: Run, *, errors: dict[str, str] | None = None, status: int = 200
+) -> HttpResponse:
     seq = events.current_seq()
     timeline = contexts.timeline(run)
     context = {

@@ -19,7 +19,14 @@ WATCH = """
 window.violations = [];
 addEventListener("securitypolicyviolation", (e) => violations.push(`${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}`));
 """
-EXPECTED = ("Status Error Code 401", "status of 401", "status of 403", "status of 404", "status of 409", "status of 422")
+EXPECTED = (
+    "Status Error Code 401",
+    "status of 401",
+    "status of 403",
+    "status of 404",
+    "status of 409",
+    "status of 422",
+)
 STORY_ORDERS = ("A-20931", "A-20925", "A-20877", "A-20455")
 SETTLE = 400  # DecisionPanel.SETTLE
 
@@ -74,7 +81,9 @@ class Desk:
         from approvals.actors import Actor
 
         wanted = f"refund {amount} of order {order_id}" if amount else f"refund order {order_id} in full"
-        case = cases.NewCase(agent="refunds", message=f"Please {wanted}, it arrived broken.", order_id=order_id)
+        case = cases.NewCase(
+            agent="refunds", message=f"Please {wanted}, it arrived broken.", order_id=order_id
+        )
         return cases.open_case(actor=Actor.of(User.objects.get(username=by)), case=case).run
 
     def fresh_order(self) -> str:
@@ -131,8 +140,15 @@ def servers(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[Web
 def desk(transactional_db: None, servers: tuple[Web, Shop], chromium: Any) -> Iterator[Desk]:
     web, shop = servers
     EventCounter.objects.get_or_create(pk=1)
-    for username, group in (("rita", "refund-reviewers"), ("chen", "refund-reviewers"), ("sam", "support"), ("ada", "administrators")):
-        factories.make_user(username, group, first_name=username.title(), last_name="Test", password=real_hash())
+    for username, group in (
+        ("rita", "refund-reviewers"),
+        ("chen", "refund-reviewers"),
+        ("sam", "support"),
+        ("ada", "administrators"),
+    ):
+        factories.make_user(
+            username, group, first_name=username.title(), last_name="Test", password=real_hash()
+        )
     from agents.catalogue import shipped_specs
     from approvals.actors import SYSTEM
     from approvals.services import agents

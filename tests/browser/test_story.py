@@ -9,7 +9,9 @@ from tests.services import wait_until
 
 pytestmark = pytest.mark.browser
 
-DEAF = "window.WebSocket = class extends EventTarget { static OPEN = 1; readyState = 0; close() {} send() {} };"
+DEAF = (
+    "window.WebSocket = class extends EventTarget { static OPEN = 1; readyState = 0; close() {} send() {} };"
+)
 
 
 def live(page):

@@ -37,7 +37,12 @@ class Person:
         self, request: ApprovalRequest, answer: str, *, htmx: bool = True, key: str = "", **fields: Any
     ) -> HttpResponse:
         """As the form of the pane posts it, from what the row says now unless told otherwise."""
-        data = {"answer": answer, "rev": request.rev, "digest": request.digest, "key": key or str(uuid.uuid4())}
+        data = {
+            "answer": answer,
+            "rev": request.rev,
+            "digest": request.digest,
+            "key": key or str(uuid.uuid4()),
+        }
         return self.post(f"/inbox/{request.pk}/decide/", {**data, **fields}, htmx=htmx)
 
 

@@ -52,7 +52,13 @@ def test_an_entry_shows_what_was_stored_what_changed_and_links_on(ada, rita):
     entry = AuditEvent.objects.get(action="request.edited")
     sent = ada.get(f"/audit/{entry.pk}/")
     shown, source = text(sent), sent.content.decode()
-    for part in ("Approved with an edit", "Rita Gupta", "scratch only", request.digest, "Asked for a decision"):
+    for part in (
+        "Approved with an edit",
+        "Rita Gupta",
+        "scratch only",
+        request.digest,
+        "Asked for a decision",
+    ):
         assert part in shown
     assert "<del>1280</del> <ins>98</ins>" in source
     for path in (f"/inbox/{request.pk}/", f"/support/{request.thread_id}/", f"/runs/{request.run_id}/"):

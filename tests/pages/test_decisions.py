@@ -53,7 +53,11 @@ def test_approve_with_htmx(rita, waiting):
     assert "Approved: CN¥1,280.00." in text(sent)
     assert "Undo" in text(sent)
     waiting.refresh_from_db()
-    assert (waiting.status, waiting.closed_by, waiting.final_digest) == ("approved", "Rita Gupta", waiting.digest)
+    assert (waiting.status, waiting.closed_by, waiting.final_digest) == (
+        "approved",
+        "Rita Gupta",
+        waiting.digest,
+    )
     assert waiting.standing.message == "looks right"
 
 
@@ -87,7 +91,9 @@ def test_the_key_of_another_answer_is_refused(rita, waiting):
 
 
 # --- 400, 422 -----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("hidden", [{"digest": "x"}, {"rev": "0"}, {"rev": ""}, {"key": "1"}, {"answer": "sudo"}])
+@pytest.mark.parametrize(
+    "hidden", [{"digest": "x"}, {"rev": "0"}, {"rev": ""}, {"key": "1"}, {"answer": "sudo"}]
+)
 def test_a_damaged_form_is_400(rita, waiting, hidden):
     answer = hidden.pop("answer", "approve")
     assert rita.decide(waiting, answer, **hidden).status_code == 400
@@ -179,7 +185,9 @@ def test_an_answer_that_is_not_allowed_is_refused(rita, waiting, answer):
 # --- 409 ------------------------------------------------------------------------------------------------------------------
 def test_the_slower_person_is_told_who_when_and_why_and_keeps_the_edit(rita, chen, waiting):
     chen.decide(waiting, "reject", message="got a replacement RMA-771")
-    sent = rita.decide(waiting, "edit", **fields(waiting, amount="980", reason="scratched"), message="my note")
+    sent = rita.decide(
+        waiting, "edit", **fields(waiting, amount="980", reason="scratched"), message="my note"
+    )
     assert sent.status_code == 409
     shown = text(sent)
     assert "Chen Yu rejected this. That was" in shown
@@ -290,7 +298,11 @@ def test_undo_lasts_as_long_as_the_person_chose(rita, waiting):
 
 
 def test_a_draft_is_kept_and_shown_again(rita, waiting):
-    sent = rita.post(f"/inbox/{waiting.pk}/draft/", {"answer": "edit", "rev": 1, "args/amount": "98", "key": "k"}, htmx=True)
+    sent = rita.post(
+        f"/inbox/{waiting.pk}/draft/",
+        {"answer": "edit", "rev": 1, "args/amount": "98", "key": "k"},
+        htmx=True,
+    )
     assert sent.status_code == 204
     shown = rita.get(f"/inbox/{waiting.pk}/?mode=edit").content.decode()
     assert 'name="args/amount" value="98"' in shown
@@ -307,7 +319,9 @@ def test_drafts_are_personal(rita, chen, waiting):
 
 # --- other kinds ----------------------------------------------------------------------------------------------------------------
 def test_a_question_is_answered(sam):
-    request = factories.make_request(kind="question", tool="ask_staff", args={"question": "Which lamp?"}, by=sam.user)
+    request = factories.make_request(
+        kind="question", tool="ask_staff", args={"question": "Which lamp?"}, by=sam.user
+    )
     shown = sam.get(f"/inbox/{request.pk}/")
     assert "Which lamp?" in text(shown)
     assert sam.decide(request, "respond", message=" ").status_code == 422
@@ -319,7 +333,13 @@ def test_a_question_is_answered(sam):
 def limit(**more):
     value = {"type": "limit_grant", "resource": "model_calls", "used": 25, "limit": 25, "max_extra": 35}
     return factories.make_request(
-        kind="limit", tool="model_calls", args=value, value=value, attempt=26, title="Continue past 25 model calls?", **more
+        kind="limit",
+        tool="model_calls",
+        args=value,
+        value=value,
+        attempt=26,
+        title="Continue past 25 model calls?",
+        **more,
     )
 
 
@@ -343,7 +363,9 @@ def test_a_limit_is_raised_or_kept(rita):
 def unknown(quiet: timedelta):
     from approvals.models import ToolExecution
 
-    request = factories.make_request(kind="unknown_outcome", attempt=1, expires_in=None, quiet_until=Now() + quiet)
+    request = factories.make_request(
+        kind="unknown_outcome", attempt=1, expires_in=None, quiet_until=Now() + quiet
+    )
     ToolExecution.objects.create(
         thread=request.thread, run=request.run, ai_message_id=request.ai_message_id, tool_call_id=request.tool_call_id,
         tool="issue_refund", digest=request.digest, provider_key=uuid.uuid4().hex, status="unknown", attempt=1, fence=1,

@@ -43,7 +43,11 @@ def assert_harmless(sent, payload: str) -> None:
     page = Markup(sent.content.decode())
     assert payload in text(sent)
     assert not [name for name, _ in page.attributes if name.startswith("on")]
-    assert not [value for name, value in page.attributes if name in ("href", "src", "action") and "javascript" in value]
+    assert not [
+        value
+        for name, value in page.attributes
+        if name in ("href", "src", "action") and "javascript" in value
+    ]
     assert not [value for name, value in page.attributes if name == "hx-get" and value == "/x"]
     assert "style" not in page.elements
     assert page.elements.count("script") <= 2
@@ -78,7 +82,9 @@ def test_markup_is_text_everywhere(rita, sam, ada, chen, payload):
     for event in AuditEvent.objects.filter(action__in=["case.opened", "request.rejected"]):
         assert_harmless(ada.get(f"/audit/{event.pk}/"), payload)
     claimed = runs.claim_next(thread_pk=run.thread_id)
-    runs.finish(run=claimed, fence=claimed.thread.fence, status="error", note=payload, answer=payload, usage={})
+    runs.finish(
+        run=claimed, fence=claimed.thread.fence, status="error", note=payload, answer=payload, usage={}
+    )
     assert_harmless(sam.get(f"/support/{run.thread_id}/"), payload)
     assert_harmless(sam.get(f"/support/?q={payload[:5]}"), payload[:5])
 
@@ -98,7 +104,12 @@ def test_chinese_and_emoji_are_readable_in_fields_and_json(rita, sam, ada):
     assert "订单一号" in text(ada.get("/audit/?q=订单一号"))
 
 
-HIDDEN = {"A1\u202e0051": "U+202E", "pay\u200bpal": "U+200B", "10\u00a0000": "U+00A0", "x\U000e0100": "U+E0100"}
+HIDDEN = {
+    "A1\u202e0051": "U+202E",
+    "pay\u200bpal": "U+200B",
+    "10\u00a0000": "U+00A0",
+    "x\U000e0100": "U+E0100",
+}
 
 
 @pytest.mark.parametrize("value", HIDDEN)

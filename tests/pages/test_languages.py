@@ -24,7 +24,9 @@ def tool():
 
 
 def test_every_message_is_translated(tool):
-    assert tool.untranslated(tool.read()) == [], "run `python locale/messages.py`, then translate what is empty"
+    assert tool.untranslated(tool.read()) == [], (
+        "run `python locale/messages.py`, then translate what is empty"
+    )
 
 
 def test_no_message_is_left_over(tool):
@@ -33,7 +35,9 @@ def test_no_message_is_left_over(tool):
 
 
 def test_the_compiled_catalogue_is_up_to_date(tool):
-    assert tool.CATALOGUE.with_suffix(".mo").read_bytes() == tool.compiled(tool.read()), "run `python locale/messages.py`"
+    assert tool.CATALOGUE.with_suffix(".mo").read_bytes() == tool.compiled(tool.read()), (
+        "run `python locale/messages.py`"
+    )
 
 
 def test_placeholders_survive(tool):
@@ -53,14 +57,31 @@ ALLOWED = {
 def test_pages_hold_no_english_for_a_chinese_reader(rita, sam, ada, monkeypatch):
     monkeypatch.setattr(dispatch, "_put", lambda hint: None)
     request = factories.make_request(factories.make_case(sam.user, message="请退款"))
-    factories.decide(factories.make_request(factories.make_case(sam.user, message="请退款")), "reject", message="不行")
+    factories.decide(
+        factories.make_request(factories.make_case(sam.user, message="请退款")), "reject", message="不行"
+    )
     pages = [
         (rita, ["/inbox/", "/inbox/?queue=done", f"/inbox/{request.pk}/", f"/inbox/{request.pk}/?mode=edit",
                 f"/inbox/{request.pk}/?mode=reject", "/nope/", "/audit/"]),
         (sam, ["/support/", "/support/new/", f"/support/{request.thread_id}/", f"/runs/{request.run_id}/", "/runs/", "/me/"]),
         (ada, ["/audit/?what=request.asked"]),
     ]  # fmt: skip
-    ours = {"Refund", "agent", "rita", "chen", "sam", "ada", "Rita", "Gupta", "Sam", "Ortiz", "Chen", "Yu", "arrived", "broken"}
+    ours = {
+        "Refund",
+        "agent",
+        "rita",
+        "chen",
+        "sam",
+        "ada",
+        "Rita",
+        "Gupta",
+        "Sam",
+        "Ortiz",
+        "Chen",
+        "Yu",
+        "arrived",
+        "broken",
+    }
     codes = {"issue_refund", "order_id", "amount", "currency", "reason", "customer_note", "cases", "read", "decide",
              "English", "Deutsch", "Français", "Español", "Português", "audit", "admin", "CN", "v1"}  # fmt: skip
     for person, paths in pages:

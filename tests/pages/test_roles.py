@@ -121,5 +121,3 @@ def test_a_broken_page_says_so_without_the_database(rita):
     from django.template.loader import render_to_string
 
     assert "nothing was decided now" in render_to_string("500.html")
-
-

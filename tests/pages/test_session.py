@@ -16,7 +16,9 @@ def sign_in(client, username, password, **more):
     return client.post("/login/", {"username": username, "password": password, **more})
 
 
-@pytest.mark.parametrize(("username", "password"), [("rita", "wrong"), ("nobody", "counterseal"), ("gone", "counterseal")])
+@pytest.mark.parametrize(
+    ("username", "password"), [("rita", "wrong"), ("nobody", "counterseal"), ("gone", "counterseal")]
+)
 def test_one_message_for_every_failure(rita, username, password):
     factories.make_user("gone", is_active=False)
     client = Client()
@@ -65,7 +67,13 @@ def test_the_language_can_be_chosen_before_signing_in(db):
 
 
 def test_settings_are_checked_and_recorded(rita):
-    good = {"language": "", "time_zone": "Europe/Berlin", "theme": "light", "undo_seconds": "30", "single_keys": "on"}
+    good = {
+        "language": "",
+        "time_zone": "Europe/Berlin",
+        "theme": "light",
+        "undo_seconds": "30",
+        "single_keys": "on",
+    }
     assert rita.post("/me/", good).status_code == 302
     rita.user.refresh_from_db()
     assert (rita.user.time_zone, rita.user.theme, rita.user.undo_seconds) == ("Europe/Berlin", "light", 30)
@@ -88,7 +96,9 @@ def test_a_token_is_shown_once_and_can_be_revoked(rita):
     assert actions()[-2:] == ["token.created", "token.revoked"]
 
 
-@pytest.mark.parametrize("wrong", [{"scopes": ["admin"]}, {"scopes": []}, {"days": "0"}, {"days": "366"}, {"days": "x"}])
+@pytest.mark.parametrize(
+    "wrong", [{"scopes": ["admin"]}, {"scopes": []}, {"days": "0"}, {"days": "366"}, {"days": "x"}]
+)
 def test_a_token_is_never_wider_than_its_person(rita, wrong):
     assert rita.post("/me/tokens/", {"scopes": ["read"], "days": "30", **wrong}).status_code == 422
     assert not rita.user.tokens.exists()

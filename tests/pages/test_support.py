@@ -27,7 +27,9 @@ def write(person, run: Run, message: str = "Any news?", key: str = "", **fields)
 def finish(run: Run, status: str = "success", note: str = "") -> None:
     claimed = runs.claim_next(thread_pk=run.thread_id)
     assert claimed is not None
-    runs.finish(run=claimed, fence=claimed.thread.fence, status=status, note=note, answer="All done.", usage={})
+    runs.finish(
+        run=claimed, fence=claimed.thread.fence, status=status, note=note, answer="All done.", usage={}
+    )
 
 
 @pytest.fixture
@@ -109,7 +111,9 @@ def test_withdrawing_needs_a_reason_and_may_come_too_late(sam, rita):
 
 def test_withdrawn_in_time(sam):
     request = factories.make_request()
-    assert sam.post(f"/support/request/{request.pk}/withdraw/", {"reason": "customer called"}).status_code == 302
+    assert (
+        sam.post(f"/support/request/{request.pk}/withdraw/", {"reason": "customer called"}).status_code == 302
+    )
     request.refresh_from_db()
     assert request.status == "withdrawn"
     assert "customer called" in request.message
@@ -125,7 +129,10 @@ def test_endings_in_true_words(sam, status, words):
     if status != "success":
         assert words in shown
         assert "model did not answer" in shown
-    assert text(sam.get("/support/")).count({"error": "Failed", "parked": "Parked", "success": "Done"}[status]) >= 1
+    assert (
+        text(sam.get("/support/")).count({"error": "Failed", "parked": "Parked", "success": "Done"}[status])
+        >= 1
+    )
 
 
 def test_a_reviewer_reads_a_case_of_the_queue_and_cannot_write(rita):

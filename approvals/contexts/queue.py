@@ -1,0 +1,115 @@
+"""The inbox: its tabs and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from approvals import access, money, phrases, queries
+from approvals.contexts.shared import TONES, Chip, Due, due_of, look_of
+from approvals.enums import RequestKind, RequestStatus
+from approvals.models import ApprovalRequest, User
+from approvals.services import events
+
+FAR = 9_999_999_999
+MOST = 10**15
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the inbox."""
+
+    request: ApprovalRequest
+    user: User
+
+    @cached_property
+    def title(self) -> str:
+        return phrases.title(self.request)
+
+    @property
+    def look(self) -> tuple[str, str]:
+        return look_of(self.request)
+
+    @cached_property
+    def order_id(self) -> str:
+        args = self.request.args
+        found = args.get("order_id") if isinstance(args, dict) else None
+        return found if isinstance(found, str) else self.request.thread.order_id
+
+    @cached_property
+    def due(self) -> Due | None:
+        return due_of(self.request)
+
+    @property
+    def sort(self) -> str:
+        """Due first, then the larger amount. Compared as text, so of fixed width."""
+        request = self.request
+        if request.closed_at:
+            return f"{FAR - int(request.closed_at.timestamp()):010d}"
+        due = int(request.expires_at.timestamp()) if request.expires_at else FAR
+        amount = money.decimal_of(request.args.get("amount")) if isinstance(request.args, dict) else None
+        size = int(abs(amount) * 100) if amount is not None else 0
+        return f"{due:010d}{MOST - min(size, MOST):016d}"
+
+    @property
+    def chips(self) -> list[Chip]:
+        request = self.request
+        if not request.is_pending:
+            tone, icon = TONES[RequestStatus(request.status)]
+            who = _("you") if request.closed_by == self.user.name else request.closed_by
+            said = _("%(outcome)s by %(who)s") % {"outcome": phrases.outcome(request), "who": who}
+            return [Chip(said, tone, icon)]
+        return [chip for chip in (self._why, self._warnings, self._own) if chip]
+
+    @property
+    def _why(self) -> Chip | None:
+        match self.request.kind:
+            case RequestKind.UNKNOWN_OUTCOME:
+                return Chip(_("Outcome unknown"), "unk")
+            case RequestKind.LIMIT:
+                return Chip(_("Limit reached"), "warn")
+            case RequestKind.QUESTION:
+                return Chip(_("Question of the agent"), "acc")
+        rule = phrases.short_rule(self.request)
+        return Chip(rule, "warn") if rule else None
+
+    @property
+    def _warnings(self) -> Chip | None:
+        levels = [check.get("level") for check in self.request.checks]
+        failed, warned = levels.count("fail"), levels.count("warn")
+        if failed:
+            return Chip(_("%(n)s failed") % {"n": failed}, "bad", "circle-x")
+        return Chip(_("%(n)s to check") % {"n": warned}, "", "triangle-alert") if warned else None
+
+    @property
+    def _own(self) -> Chip | None:
+        own = access.why_not_decide(self.user, self.request) == "own_case"
+        return Chip(_("Your own case"), "line") if own else None
+
+
+@dataclass(frozen=True)
+class Inbox:
+    queue: str
+    rows: list[Row]
+    counts: Mapping[str, int]
+    seq: int
+    current: Any = None
+
+    @property
+    def tabs(self) -> list[tuple[str, str, int | None]]:
+        return [
+            ("mine", _("Mine"), self.counts["mine"]),
+            ("team", _("Team"), self.counts["team"]),
+            ("unknown", _("Unknown"), self.counts["unknown"]),
+            ("done", _("Done"), None),
+        ]
+
+
+def inbox(user: User, queue: str, *, current: Any = None, ghosts: bool = False) -> Inbox:
+    seq = events.current_seq()  # before the rows, so that they are at least that new
+    rows = [Row(row, user) for row in queries.inbox_rows(user, queue, ghosts=ghosts)]
+    return Inbox(queue, rows, queries.counts(user), seq, current)
