@@ -21,7 +21,7 @@ test:
 	@$(PYTHON) start.py test $(ARGS)
 
 chaos:
-	@$(PYTHON) start.py test -m chaos tests/chaos $(ARGS)
+	@$(PYTHON) start.py test -m chaos tests/chaos tests/processes $(ARGS)
 
 bench:
 	@$(PYTHON) start.py test -m bench -s tests/bench $(ARGS)

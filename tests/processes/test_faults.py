@@ -1,0 +1,161 @@
+"""A database that falls over, processes that freeze, a broker that hangs: what runs finishes once."""
+
+from __future__ import annotations
+
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import timedelta
+
+import httpx
+import pytest
+from django.db import Error, connection
+from django.db.models.functions import Now
+
+from approvals.errors import AlreadyClosed
+from approvals.models import ApprovalRequest, AuditEvent, Decision, Run
+from approvals.services import requests
+from approvals.tasks import sweep
+from tests import plugin
+from tests.engine.conftest import refund
+from tests.services import Postgres, wait_until
+
+DONE = {"text": "the end"}
+
+
+def restart_postgres():
+    """An immediate shutdown, as when the power fails, and a start."""
+    connection.close()
+    (server,) = (process for process in plugin._running if isinstance(process, Postgres))
+    server.popen.send_signal(signal.SIGQUIT)
+    server.wait(30)
+    server.start().wait_ready()
+
+
+def orders(shop, count):
+    """Orders nobody has refunded."""
+    found = httpx.get(f"{shop.url}/orders", params={"limit": 400}).json()["items"]
+    fit = [
+        o["id"]
+        for o in found
+        if o["currency"] == "CNY" and o["refunded"] == "0.00" and float(o["refundable"]) >= 1300
+    ]
+    return fit[:count]
+
+
+@pytest.mark.chaos
+def test_postgres_restarts_under_thirty_runs(office):
+    for _ in range(2):
+        office.hire(pool="prefork").wait_ready()
+    wanted = orders(office.shop, 30)
+    runs = [office.open({"calls": [refund(order, 640)]}, DONE) for order in wanted]
+    for done in (5, 15, 25, 30):
+
+        def reached(done=done):
+            with suppress(Error):
+                sweep()  # as beat does
+                return Run.objects.filter(status="success").count() >= done
+            return False
+
+        wait_until(reached, 120, f"{done} runs did not finish")
+        if done < 30:
+            restart_postgres()
+    for run in runs:
+        run.refresh_from_db()
+    assert [office.amounts(order) for order in wanted] == [["640.00"]] * 30
+    assert {run.answer for run in runs} == {"the end"}
+
+
+@pytest.mark.parametrize("seconds", [3])
+def test_a_frozen_worker_is_replaced_and_does_nothing_when_it_wakes(office, seconds):
+    """Its session on the lock is ended from outside, as an operator or a proxy would: the second worker goes on."""
+    frozen = office.hire(pool="prefork", concurrency=1).wait_ready()
+    (order,) = orders(office.shop, 1)
+    office.fault("slow", seconds=seconds, times=1)
+    run = office.open({"calls": [refund(order, 640)]}, DONE)
+    wait_until(lambda: run.executions.filter(status="started").exists(), 30, "the refund was not sent")
+    frozen.freeze()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = %s",
+            [f"run:{run.thread_id}"],
+        )
+        assert cursor.fetchone() == (1,)
+    office.hire(pool="prefork", concurrency=1).wait_ready()
+    office.until(run, "success", "interrupted")
+    frozen.thaw()
+    if (
+        run.status == "interrupted"
+    ):  # the repeat met the first one in flight: found by its key, or a person is asked
+        wait_until(lambda: office.amounts(order) == ["640.00"], 30, "the refund in flight did not land")
+        (asked,) = office.pending(run)
+        office.decide(asked, "happened", reference=office.effects(order)[0]["refund_id"])
+    office.until(run, "success")
+    assert office.amounts(order) == ["640.00"]
+    assert office.execution(run).status == "succeeded"
+
+
+@pytest.mark.parametrize("moment", ["tool", "model", "wait"])
+def test_a_worker_that_is_told_to_stop_loses_nothing(office, moment):
+    """SIGTERM, as a deploy sends it."""
+    worker = office.hire().wait_ready()
+    (order,) = orders(office.shop, 1)
+    amount = 1280 if moment == "wait" else 640
+    slow = {"sleep": 2} if moment == "model" else {}
+    if moment == "tool":
+        office.fault("slow", seconds=2, times=1)
+    run = office.open({"calls": [refund(order, amount)], **slow}, DONE)
+    if moment == "tool":
+        wait_until(lambda: run.executions.filter(status="started").exists(), 30, "the refund was not sent")
+    elif moment == "wait":
+        office.request(run)
+    else:
+        wait_until(lambda: Run.objects.filter(pk=run.pk, status="running").exists(), 30, "it did not begin")
+    assert worker.stop(seconds=40) == 0
+    office.hire().wait_ready()
+    if moment == "wait":
+        office.decide(office.pending(run)[0], "approve")
+    office.until(run, "success")
+    assert office.amounts(order) == [f"{amount}.00"]
+    assert run.answer == "the end"
+
+
+def test_expiry_and_approval_at_the_same_instant_have_one_winner(office):
+    """200 rounds: each side wins sometimes, and never both."""
+    won = {"approved": 0, "expired": 0}
+
+    def expire():
+        try:
+            return requests.expire_due()
+        finally:
+            connection.close()
+
+    def approve(request):
+        try:
+            office.decide(request, "approve")
+            return 1
+        except AlreadyClosed:
+            return 0
+        finally:
+            connection.close()
+
+    from tests import factories
+
+    with ThreadPoolExecutor(2) as pool:
+        for _round in range(200):
+            request = factories.make_request()
+            ApprovalRequest.objects.filter(pk=request.pk).update(expires_at=Now() + timedelta(milliseconds=4))
+            first = pool.submit(approve, request)
+            time.sleep(0.003)  # the instant itself is what is raced for
+            second = pool.submit(expire)
+            outcome = (first.result(), second.result())
+            if outcome == (0, 0):
+                assert requests.expire_due() == 1
+            request.refresh_from_db()
+            won[request.status] += 1
+            assert outcome in ((1, 0), (0, 1), (0, 0))
+            assert Decision.objects.filter(request=request).count() == (request.status == "approved")
+            endings = AuditEvent.objects.filter(action__in=["request.approved", "request.expired"])
+            assert endings.filter(object_id=str(request.pk)).count() == 1
+    assert sum(won.values()) == 200
