@@ -20,6 +20,7 @@ def prefork(module_shop, checkpoint_tables, tmp_path_factory):
     holds the kill plans."""
     folder = tmp_path_factory.mktemp("plans")
     env = {**FAST, "COUNTERSEAL_SHOP_URL": module_shop.url, "COUNTERSEAL_FAULTS": str(folder)}
+    env["COUNTERSEAL_SLOW_PUT"] = "0.2"  # on a fast database a checkpoint is saved before anybody can die
     with Worker(pool="prefork", concurrency=2, env=env):
         yield folder
 
@@ -68,6 +69,17 @@ def test_two_calls_of_one_turn_killed_between_them(office, plans, orders):
     assert _fired(plans, run) == ["L4"]
     assert (office.amounts(first), office.amounts(second)) == (["1280.00"], ["1280.00"])
     assert all(len(texts) == 1 for texts in office.tool_texts(run).values())
+
+
+@pytest.mark.parametrize("point", ["L4", "L5"])
+def test_a_call_that_nobody_had_to_approve_is_not_made_anew_after_a_kill(office, plans, orders, point):
+    """Only synchronous checkpoints have saved the model's call by then; else it is asked again and calls again."""
+    order = next(orders)
+    run = office.open({"calls": [refund(order, 640)]}, {"text": "the end"})
+    (plans / str(run.thread_id)).write_text(point)
+    office.until(run, "success")
+    assert _fired(plans, run) == [point]
+    assert office.amounts(order) == ["640.00"]
 
 
 def _fired(plans: Path, run):
