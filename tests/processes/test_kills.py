@@ -7,7 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.engine.conftest import refund
+from approvals.actors import SYSTEM
+from approvals.services import agents
+from tests.engine.conftest import refund, scripted_spec
 from tests.processes.conftest import FAST
 from tests.services import Worker
 
@@ -73,7 +75,13 @@ def test_two_calls_of_one_turn_killed_between_them(office, plans, orders):
 
 @pytest.mark.parametrize("point", ["L4", "L5"])
 def test_a_call_that_nobody_had_to_approve_is_not_made_anew_after_a_kill(office, plans, orders, point):
-    """Only synchronous checkpoints have saved the model's call by then; else it is asked again and calls again."""
+    """Only synchronous checkpoints have saved the model's call by then; else it is asked again and calls again.
+
+    In the shortest stack: each hook behind the model would give a late checkpoint the time of one more step.
+    """
+    spec = scripted_spec()
+    short = tuple(e for e in spec.middleware if e["use"] in ("human_in_the_loop", "write_guard"))
+    agents.publish(actor=SYSTEM, spec=spec.model_copy(update={"middleware": short}))
     order = next(orders)
     run = office.open({"calls": [refund(order, 640)]}, {"text": "the end"})
     (plans / str(run.thread_id)).write_text(point)
