@@ -124,8 +124,8 @@ def why_not_decide(user: User, request: ApprovalRequest) -> str:
         return ""
     if request.queue not in roles(user):
         return "queue"
-    if user.pk in (request.thread.requester_id, request.run.requested_by_id):
-        return "own_case"  # four eyes: who asked for it may not approve it
+    if user.pk == request.thread.requester_id or request.thread.runs.filter(requested_by=user).exists():
+        return "own_case"  # four eyes: who asked for it, or said anything in its case, may not approve it
     return ""
 
 

@@ -10,6 +10,8 @@ from django.contrib.auth.models import Group
 from django.http import HttpRequest
 
 from approvals import models
+from approvals.actors import Actor
+from approvals.services import people
 
 admin.site.site_header = admin.site.site_title = "Counterseal"
 admin.site.unregister(Group)
@@ -31,15 +33,40 @@ class SuperuserOnly:
         return _is_superuser(request)
 
 
+class Recorded:
+    """Every change goes on the trail, in the transaction that Django's admin makes of it."""
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        stored = type(obj).objects.get(pk=obj.pk) if change else None
+        form.rights_before = people.rights_of(stored) if stored else None
+        super().save_model(request, obj, form, change)  # type: ignore[misc]
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)  # type: ignore[misc]
+        people.record_rights(actor=_actor(request), subject=form.instance, before=form.rights_before)
+
+
 @admin.register(Group)
-class RoleAdmin(SuperuserOnly, GroupAdmin):
+class RoleAdmin(SuperuserOnly, Recorded, GroupAdmin):
+    def delete_model(self, request: HttpRequest, obj: Group) -> None:
+        people.remove_role(actor=_actor(request), role=obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
+        for role in queryset:
+            people.remove_role(actor=_actor(request), role=role)
+
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return _is_superuser(request)
 
 
 @admin.register(models.User)
-class PersonAdmin(SuperuserOnly, UserAdmin):  # type: ignore[type-arg]
+class PersonAdmin(SuperuserOnly, Recorded, UserAdmin):  # type: ignore[type-arg]
     """People are deactivated, never deleted: their decisions stay."""
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        if request.resolver_match and request.resolver_match.url_name == "auth_user_password_change":
+            people.record_password(actor=_actor(request), person=obj)
+        return super().log_change(request, obj, message)
 
     fieldsets = (
         *(UserAdmin.fieldsets or ()),
@@ -134,6 +161,12 @@ class ApiTokenAdmin(ReadOnly):
     exclude = ("secret_sha256",)
 
 
+@admin.register(models.SignIn)
+class SignInAdmin(ReadOnly):
+    list_display = ("at", "account", "address", "succeeded")
+    list_filter = ("succeeded",)
+
+
 @admin.register(models.AuditEvent)
 class AuditEventAdmin(ReadOnly):
     list_display = ("id", "at", "action", "actor_name", "object_name")
@@ -148,6 +181,10 @@ class EventAdmin(ReadOnly):
 
 def _is_superuser(request: HttpRequest) -> bool:
     return bool(request.user.is_active and getattr(request.user, "is_superuser", False))
+
+
+def _actor(request: HttpRequest) -> Actor:
+    return Actor.of(request.user)  # type: ignore[arg-type]
 
 
 def _text(data: bytes | memoryview | None) -> str:

@@ -53,7 +53,9 @@ def _result(step: Step) -> Result:
     data = parsed(step.text)
     facts = facts_of(step.tool)
     wanted = facts.evidence if facts else ""
-    return Result(step, data, wanted if data is not None and not step.is_error and _fits(data, wanted) else "")
+    return Result(
+        step, data, wanted if data is not None and not step.is_error and _fits(data, wanted) else ""
+    )
 
 
 def _fits(data: dict[str, Any], template: str) -> bool:

@@ -59,7 +59,9 @@ class DecisionForm(forms.Form):
         return Seen(sent["rev"], sent["digest"], str(sent["key"]))
 
 
-def read_answer(request: ApprovalRequest, form: DecisionForm, edit: Edit | None) -> tuple[Answer, dict[str, str]]:
+def read_answer(
+    request: ApprovalRequest, form: DecisionForm, edit: Edit | None
+) -> tuple[Answer, dict[str, str]]:
     """The answer as the services take it, and what is wrong with it by name of the control."""
     sent = form.cleaned_data
     kind = DecisionType(sent["answer"])
@@ -67,7 +69,11 @@ def read_answer(request: ApprovalRequest, form: DecisionForm, edit: Edit | None)
     grant: int | None = None
     match kind:
         case DecisionType.REJECT:
-            preset = str(PRESETS[sent["preset"]]()) if sent["preset"] in PRESETS and sent["preset"] != "other" else ""
+            preset = (
+                str(PRESETS[sent["preset"]]())
+                if sent["preset"] in PRESETS and sent["preset"] != "other"
+                else ""
+            )
             message = ": ".join(part for part in (preset, message) if part)
             if not message:
                 errors["message"] = _t("Say why: the agent and the audit trail need a reason.")
@@ -141,7 +147,8 @@ class MessageForm(forms.Form):
 
 class ReasonForm(forms.Form):
     reason = forms.CharField(
-        max_length=2000, error_messages={"required": _("Say why: the agent and the audit trail need a reason.")}
+        max_length=2000,
+        error_messages={"required": _("Say why: the agent and the audit trail need a reason.")},
     )
 
 
@@ -150,13 +157,21 @@ class SettingsForm(forms.Form):
     time_zone = forms.ChoiceField(label=_("Time zone"), required=False)
     theme = forms.ChoiceField(label=_("Colours"))
     single_keys = forms.BooleanField(label=_("Single-letter keys"), required=False)
-    undo_seconds = forms.TypedChoiceField(label=_("Time to undo a decision"), coerce=int, choices=UNDO_CHOICES)
+    undo_seconds = forms.TypedChoiceField(
+        label=_("Time to undo a decision"), coerce=int, choices=UNDO_CHOICES
+    )
 
-    THEMES = ((User.Theme.SYSTEM, _("As the system")), (User.Theme.LIGHT, _("Light")), (User.Theme.DARK, _("Dark")))
+    THEMES = (
+        (User.Theme.SYSTEM, _("As the system")),
+        (User.Theme.LIGHT, _("Light")),
+        (User.Theme.DARK, _("Dark")),
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        zones = sorted(zone for zone in zoneinfo.available_timezones() if "/" in zone and not zone.startswith("Etc"))
+        zones = sorted(
+            zone for zone in zoneinfo.available_timezones() if "/" in zone and not zone.startswith("Etc")
+        )
         languages = [("", _("As the browser asks")), ("en", "English"), ("zh-hans", "简体中文")]
         assert {code for code, _name in languages} - {""} == set(dict(settings.LANGUAGES))
         self.fields["language"].choices = languages  # type: ignore[attr-defined]

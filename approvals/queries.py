@@ -34,7 +34,8 @@ QUEUES = ("mine", "team", "unknown", "done")
 # --- inbox ----------------------------------------------------------------------------------------------------------
 def decidable(user: User) -> Q:
     """Requests whose decision is this person's to give: the same rule as `access.why_not_decide`."""
-    mine = Q(queue__in=access.roles(user)) & ~Q(thread__requester=user) & ~Q(run__requested_by=user)
+    spoke = Run.objects.filter(thread=OuterRef("thread"), requested_by=user)
+    mine = Q(queue__in=access.roles(user)) & ~Q(thread__requester=user) & ~Q(Exists(spoke))
     if access.is_support(user) or access.is_reviewer(user):
         mine |= Q(kind=RequestKind.QUESTION)
     return mine

@@ -75,7 +75,7 @@ SCHEMA: Final = {  # for the OpenAPI document
 # Reasons of `access.why_not_decide` and rights of `access.require`, in words for the caller.
 REASONS: Final = {
     "queue": "Only members of this request's queue decide it.",
-    "own_case": "You opened this case, so another person must decide it.",
+    "own_case": "You opened this case or wrote in it, so another person must decide it.",
     "open_case": "Your account may not open cases: ask an administrator for a role.",
     "see_audit": "Only administrators and auditors read the audit trail.",
     "see_work": "Your account has no role yet: ask an administrator.",

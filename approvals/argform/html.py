@@ -54,7 +54,10 @@ class FieldContext:
 
     @property
     def described_by(self) -> str:
-        ids = [f"{self.id}-hint" if self.hint and not self.node.locked else "", f"{self.id}-error" if self.error else ""]
+        ids = [
+            f"{self.id}-hint" if self.hint and not self.node.locked else "",
+            f"{self.id}-error" if self.error else "",
+        ]
         return " ".join(filter(None, ids))
 
     @property

@@ -37,7 +37,9 @@ SENTENCES: dict[str, Callable[[Any], str]] = {
     "pattern": lambda pattern: _("It must match the pattern %(pattern)s.") % {"pattern": pattern},
     "enum": lambda _values: _("Pick one of the listed values."),
     "const": lambda _value: _("Pick one of the listed values."),
-    "type": lambda kind: _("It must be of the type %(type)s.") % {"type": kind if isinstance(kind, str) else ", ".join(kind)},
+    "type": lambda kind: (
+        _("It must be of the type %(type)s.") % {"type": kind if isinstance(kind, str) else ", ".join(kind)}
+    ),
 }
 
 

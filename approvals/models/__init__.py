@@ -3,7 +3,7 @@
 from approvals.models.agent import Agent, AgentVersion
 from approvals.models.approval_request import ApprovalRequest, Decision, DecisionDraft
 from approvals.models.event import AuditEvent, Event, EventCounter
-from approvals.models.people import ApiToken, User
+from approvals.models.people import ApiToken, SignIn, User
 from approvals.models.run import ENDED, OPEN, Run, Step, Verdict
 from approvals.models.thread import Thread
 from approvals.models.tool_execution import ToolExecution
@@ -21,6 +21,7 @@ __all__ = [
     "Event",
     "EventCounter",
     "Run",
+    "SignIn",
     "Step",
     "Thread",
     "ToolExecution",

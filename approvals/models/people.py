@@ -37,6 +37,24 @@ class User(AbstractUser):
         return "".join(word[0] for word in words[:2]).upper() if len(words) > 1 else self.name[:2].upper()
 
 
+class SignIn(models.Model):
+    """One attempt to sign in whose password was looked at. Kept for a day, to slow down guessing."""
+
+    account = models.CharField(max_length=150)  # as typed, in lower case: it need not exist
+    address = models.CharField(max_length=45)
+    succeeded = models.BooleanField()
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["account", "at"], name="sign_in_account"),
+            models.Index(fields=["address", "at"], name="sign_in_address"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.account} from {self.address}"
+
+
 class ApiToken(models.Model):
     """Acts as its user, never wider. Only the sha256 of the secret is stored."""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil
 from typing import Any
 
 from django.contrib.auth import login, logout
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -30,15 +32,22 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         return redirect(target)
     if request.method != "POST":
         return render(request, "login.html", {"next": request.GET.get("next", "")})
+    who = {"username": request.POST.get("username", ""), "address": request.META.get("REMOTE_ADDR", "")}
+    context = {"next": request.POST.get("next", ""), "username": who["username"]}
+    if wait := sessions.seconds_to_wait(**who):  # before the password is looked at: that costs us, not them
+        sessions.throttled(**who, seconds=wait)
+        answer = render(
+            request, "login.html", {**context, "wait": wait, "minutes": ceil(wait / 60)}, status=429
+        )
+        answer["Retry-After"] = str(wait)
+        return answer
     form = AuthenticationForm(request, request.POST)
     if not form.is_valid():
-        username = request.POST.get("username", "")
-        sessions.failed(username=username, address=request.META.get("REMOTE_ADDR", ""))
-        context = {"next": request.POST.get("next", ""), "failed": True, "username": username}
-        return render(request, "login.html", context, status=422)
+        sessions.failed(**who)
+        return render(request, "login.html", {**context, "failed": True}, status=422)
     user: Any = form.get_user()
     login(request, user)
-    sessions.signed_in(user=user)
+    sessions.signed_in(user=user, address=who["address"])
     return redirect(target)
 
 
@@ -47,6 +56,13 @@ def _target(request: HttpRequest) -> str:
     wanted = request.POST.get("next") or request.GET.get("next") or ""
     is_ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
     return wanted if is_ours else resolve_url("approvals:home")
+
+
+def to_our_login(request: HttpRequest) -> HttpResponse:
+    """The admin has a login page of its own, which knows neither the trail nor the throttle."""
+    return redirect_to_login(
+        request.GET.get("next") or resolve_url("admin:index"), resolve_url("approvals:login")
+    )
 
 
 @require_POST

@@ -7,13 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import Group
 from django.db import connection
 from django.db.models.functions import Now
 
+from approvals import queries
 from approvals.actors import Actor
 from approvals.enums import RequestStatus
 from approvals.errors import AlreadyClosed, Invalid, KeyReused, NotAllowed, Pending, TooLate
-from approvals.models import AuditEvent, Decision, Run, ToolExecution
+from approvals.models import ApprovalRequest, AuditEvent, Decision, Run, ToolExecution, User
 from approvals.services import decisions, requests, runs
 from tests.engine.conftest import call, refund
 
@@ -318,6 +320,25 @@ def test_nobody_decides_a_case_of_their_own_or_of_another_queue(desk):
 
 
 # --- time, withdrawal, messages (cases 9, 35, 37, 45) -----------------------------------------------------------------------
+def test_who_wrote_in_the_case_does_not_decide_it(desk):
+    """Four eyes: a colleague's message made the agent ask, whoever opened the case."""
+    run = desk.open(DONE)
+    desk.drive(run)
+    desk.rita.groups.add(Group.objects.get(name="support"))
+    rita = User.objects.get(pk=desk.rita.pk)
+    message = json.dumps({"script": [{"calls": [refund("A-20931", 1280)]}, DONE]})
+    runs.post(actor=Actor.of(rita), thread_pk=run.thread_id, message=message, while_pending=None)
+    later = runs.post(actor=Actor.of(desk.sam), thread_pk=run.thread_id, message="{}", while_pending=None)
+    desk.drive(run)
+    (request,) = ApprovalRequest.objects.filter(status="pending")
+    assert request.run_id != later.pk
+    with pytest.raises(NotAllowed, match="own_case"):
+        desk.decide(request, "approve", by=rita)
+    assert list(queries.waiting(rita)) == []
+    assert list(queries.waiting(desk.chen)) == [request]
+    desk.decide(request, "approve", by=desk.chen)
+
+
 def test_expiry_is_not_told_as_a_rejection(desk, hints):
     run = desk.open({"calls": [refund("A-20931", 1280)]}, DONE)
     desk.drive(run)
