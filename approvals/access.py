@@ -108,8 +108,9 @@ def requests(user: User) -> QuerySet[ApprovalRequest]:
 
 
 def _for_reviewers(user: User) -> Q:
-    """What a reviewer may be asked: their queues, and questions, which any colleague may answer."""
-    return Q(queue__in=queues(user)) | Q(kind=RequestKind.QUESTION)
+    """What a reviewer may be asked, or was asked in vain: their queues, and questions, which any colleague may answer."""
+    mine = queues(user)
+    return Q(queue__in=mine) | Q(escalated_from__in=mine) | Q(kind=RequestKind.QUESTION)
 
 
 def audit_events(user: User) -> QuerySet[AuditEvent]:

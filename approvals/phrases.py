@@ -187,6 +187,10 @@ def decided(decision: Decision, *, is_mine: bool) -> str:
 def ending(request: ApprovalRequest) -> str:
     """What an ending without a decision means; "" if a person decided."""
     status = RequestStatus(request.status)
+    if status == RequestStatus.EXPIRED and request.kind == RequestKind.QUESTION:
+        if request.default_answer:
+            return _("Nobody answered in time: the agent went on with the answer set for this case.")
+        return _("Nobody answered in time: the agent went on without an answer.")
     return _(NOTHING_RAN[status]) if status in NOTHING_RAN else ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 
 from celery import shared_task
 from django.db import Error, connection
@@ -29,14 +30,26 @@ def drive(thread_id: str) -> str:
 
 @shared_task(name="approvals.sweep", ignore_result=True)
 def sweep() -> str:
-    """What time does: expire what nobody decided, wake what should have moved."""
+    """What time does: remind, pass on, expire, wake what should have moved. Each part by itself."""
     try:
-        return f"expired {requests.expire_due()}, hinted {runs.hint_stuck()}"
-    except Error as error:
-        log.warning("sweep lost the database: %s", type(error).__name__)
-        return "failed"
+        return ", ".join(f"{what} {_part(what, act)}" for what, act in SWEEP.items())
     finally:
         connection.close()
+
+
+SWEEP: dict[str, Callable[[], int]] = {
+    "reminded": requests.remind_due,
+    "expired": requests.expire_due,
+    "hinted": runs.hint_stuck,
+}
+
+
+def _part(what: str, act: Callable[[], int]) -> int | str:
+    try:
+        return act()
+    except Error as error:
+        log.warning("sweep (%s) lost the database: %s", what, type(error).__name__)
+        return "failed"
 
 
 @shared_task(name="approvals.look_up", ignore_result=True)

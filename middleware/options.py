@@ -33,8 +33,17 @@ class Gate(BaseModel):
     when: dict[str, Any] | None = Field(default=None, description="A rule by name; none: every call asks.")
     queue: str = Field(default="reviewers", pattern=r"^[a-z][a-z0-9-]{0,39}$")
     expires_in: int = Field(default=1800, ge=10, le=90 * 86400, description="Seconds.")
-    on_expiry: Literal["expire", "escalate"] = "expire"
+    remind_after: int | None = Field(default=None, ge=5, description="Seconds; the group is reminded once.")
+    on_expiry: Literal["expire", "escalate"] = Field(
+        default="expire", description="Escalate: another group gets the same time again, then it expires."
+    )
     escalate_to: str | None = Field(default=None, pattern=r"^[a-z][a-z0-9-]{0,39}$")
+    default_answer: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=2000,
+        description="Of a question to staff: what counts when nobody answered in time.",
+    )
 
     @field_validator("when")
     @classmethod
@@ -46,6 +55,12 @@ class Gate(BaseModel):
     def _whole(self) -> Self:
         if self.on_expiry == "escalate" and not self.escalate_to:
             raise ValueError("escalate_to must name the queue to escalate to")
+        if self.escalate_to == self.queue:
+            raise ValueError("escalate_to must name another queue")
+        if self.remind_after is not None and self.remind_after >= self.expires_in:
+            raise ValueError("remind_after must be shorter than expires_in")
+        if self.default_answer is not None and self.allowed_decisions != ("respond",):
+            raise ValueError('default_answer is for questions: allowed_decisions must be just "respond"')
         return self
 
 

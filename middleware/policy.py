@@ -24,8 +24,9 @@ class ApprovalPolicy:
     expires_in: int  # seconds
     allowed_decisions: tuple[str, ...]
     rule: str  # in words
-    on_expiry: str = "expire"
-    escalate_to: str | None = None
+    escalate_to: str = ""  # "": it expires
+    remind_after: int | None = None  # seconds
+    default_answer: str = ""
 
 
 def gates(spec_middleware: SpecMiddleware) -> dict[str, Gate]:
@@ -47,8 +48,9 @@ def policy_for(spec_middleware: SpecMiddleware, tool: str) -> ApprovalPolicy | N
         expires_in=gate.expires_in,
         allowed_decisions=tuple(gate.allowed_decisions),
         rule=predicates.rule(gate.when).words,
-        on_expiry=gate.on_expiry,
-        escalate_to=gate.escalate_to,
+        escalate_to=gate.escalate_to or "" if gate.on_expiry == "escalate" else "",
+        remind_after=gate.remind_after,
+        default_answer=gate.default_answer or "",
     )
 
 

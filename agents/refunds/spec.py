@@ -40,6 +40,7 @@ def spec() -> AgentSpec:
                         "when": {"use": "amount_over", "arg": "amount", "value": 1000},
                         "queue": "refund-reviewers",
                         "expires_in": 1800,
+                        "remind_after": 1200,
                     },
                     "ask_staff": {"allowed_decisions": ["respond"], "queue": "support", "expires_in": 86400},
                 },

@@ -24,7 +24,7 @@ from approvals.models import ApprovalRequest, Run, ToolExecution
 from approvals.models.tool_execution import IN_FLIGHT
 from approvals.services import decisions, edits, requests, runs, steps, wording
 from approvals.services.wording import NOT_A_DECISION
-from middleware.policy import policy_for
+from middleware.policy import ApprovalPolicy, policy_for
 
 DELTA_SECONDS = 0.06
 LIMIT_QUEUE = "refund-reviewers"
@@ -166,6 +166,7 @@ class DjangoDesk:
         allowed = question.allowed_decisions
         if policy is not None and is_gated:
             allowed = tuple(word for word in policy.allowed_decisions if word in allowed)
+        times = _times(policy) if policy and is_gated else {}
         return requests.Ask(
             kind=question.kind,
             ai_message_id=question.ai_message_id,
@@ -183,10 +184,8 @@ class DjangoDesk:
             locked=facts.locked if facts and is_gated else (),
             path=question.path,
             rule=policy.rule if policy and is_gated else "",
-            expires_in=timedelta(seconds=policy.expires_in)
-            if policy and policy.expires_in and is_gated
-            else None,
             quiet_until=self._quiet_until(question),
+            **times,
         )
 
     def _quiet_until(self, question: Question) -> Any:
@@ -219,6 +218,16 @@ def title_of(question: Question, facts: ToolFacts | None) -> str:
         return question.tool
     title = money.fill(facts.title, question.args)
     return f"Did it go through? {title}" if question.kind == RequestKind.UNKNOWN_OUTCOME else title
+
+
+def _times(policy: ApprovalPolicy) -> dict[str, Any]:
+    """What happens to the question while nobody answers."""
+    return {
+        "expires_in": timedelta(seconds=policy.expires_in),
+        "remind_in": timedelta(seconds=policy.remind_after) if policy.remind_after else None,
+        "escalate_to": policy.escalate_to,
+        "default_answer": policy.default_answer,
+    }
 
 
 def _in_flight(run: Run) -> bool:

@@ -63,7 +63,15 @@ class Row:
             who = _("you") if request.closed_by == self.user.name else request.closed_by
             said = _("%(outcome)s by %(who)s") % {"outcome": phrases.outcome(request), "who": who}
             return [Chip(said, tone, icon)]
-        return [chip for chip in (self._why, self._warnings, self._own) if chip]
+        return [chip for chip in (self._why, self._passed_on, self._warnings, self._own) if chip]
+
+    @property
+    def _passed_on(self) -> Chip | None:
+        """It has been waiting for long: another group did not decide, or this one was reminded."""
+        group = self.request.escalated_from
+        if group:
+            return Chip(_("From %(group)s") % {"group": phrases.queue_name(group)}, "warn", "forward")
+        return Chip(_("Reminder"), "warn", "bell") if self.request.reminded_at else None
 
     @property
     def _why(self) -> Chip | None:

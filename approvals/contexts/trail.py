@@ -37,6 +37,8 @@ ENTRY_LOOKS: dict[str, tuple[str, str]] = {
     "request.undone": ("", "undo-2"),
     "request.withdrawn": ("", "undo-2"),
     "request.expired": ("", "clock"),
+    "request.reminded": ("warn", "bell"),
+    "request.escalated": ("warn", "forward"),
     "request.asked": ("warn", "hourglass"),
     "execution.planned": ("", "clipboard-list"),
     "execution.not_sent": ("", "undo-2"),

@@ -55,6 +55,14 @@ class ApprovalRequest(models.Model):
     closed_by = models.CharField(max_length=150, blank=True)  # frozen name of the actor who ended it
     created_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField(null=True)
+    remind_at = models.DateTimeField(null=True)
+    reminded_at = models.DateTimeField(null=True)
+    # Database defaults: during a deploy workers of the old version still insert.
+    escalate_to = models.CharField(max_length=150, db_default="")  # the group that is asked when time is over
+    escalated_from = models.CharField(
+        max_length=150, db_default=""
+    )  # the group whose time is over: it may read on
+    default_answer = models.TextField(db_default="")  # of a question that nobody answered in time
     quiet_until = models.DateTimeField(null=True)  # unknown_outcome: "it did not happen" not before this
     closed_at = models.DateTimeField(null=True)
     applied_at = models.DateTimeField(null=True)  # the graph has durably taken the answer
@@ -86,6 +94,11 @@ class ApprovalRequest(models.Model):
         ]
         indexes = [
             models.Index(fields=["expires_at"], condition=Q(status="pending"), name="request_expiry"),
+            models.Index(
+                fields=["remind_at"],
+                condition=Q(status="pending", reminded_at=None, remind_at__isnull=False),
+                name="request_reminder",
+            ),
             models.Index(
                 fields=["queue", "expires_at", "id"], condition=Q(status="pending"), name="request_queue"
             ),

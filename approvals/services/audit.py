@@ -37,6 +37,8 @@ ACTIONS: dict[str, Any] = {
     "request.undone": _("Took the decision back"),
     "request.withdrawn": _("Withdrew the request"),
     "request.expired": _("Nobody decided in time"),
+    "request.reminded": _("Reminded the group"),
+    "request.escalated": _("Passed on to another group"),
     "request.superseded": _("Superseded"),
     "execution.planned": _("Planned the call"),
     "execution.started": _("Sent the call"),

@@ -17,7 +17,7 @@ from approvals.enums import RequestKind
 from approvals.enums import RequestStatus as Status
 from approvals.errors import AlreadyClosed, Invalid
 from approvals.models import ApprovalRequest, Run
-from approvals.services import audit, events, wording
+from approvals.services import audit, batches, events, wording
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,9 @@ class Ask:
     path: tuple[str, ...] = ()
     rule: str = ""
     expires_in: timedelta | None = None
+    remind_in: timedelta | None = None
+    escalate_to: str = ""
+    default_answer: str = ""
     quiet_until: Any = None
 
     @property
@@ -81,6 +84,9 @@ def ask(*, run: Run, ask: Ask, actor: Actor, checks: list[dict[str, Any]]) -> Ap
         checks=checks,
         checked_at=Now(),
         expires_at=Now() + ask.expires_in if ask.expires_in else None,
+        remind_at=Now() + ask.remind_in if ask.remind_in else None,
+        escalate_to=ask.escalate_to,
+        default_answer=ask.default_answer,
         quiet_until=ask.quiet_until,
     )
     row.refresh_from_db()
@@ -168,18 +174,58 @@ def withdraw(*, actor: Actor, request_pk: Any, reason: str) -> ApprovalRequest:
     return request
 
 
+# --- what time does: the database's clock; safe to run twice, beside a person's decision and beside each other ----------
 def expire_due(*, limit: int = 100) -> int:
-    """Close what nobody decided in time, by the database's clock. Safe to run twice and beside a person's decision."""
+    """What nobody decided in time goes to the next group if there is one, else it ends. Returns how many it moved."""
     due = ApprovalRequest.objects.filter(status=Status.PENDING, expires_at__lte=Now())
-    rows = list(due.select_related("run", "run__thread").order_by("expires_at")[:limit])
-    return sum(
-        close(
-            request=row,
-            event="expire",
-            actor=EXPIRY_RULE,
-            message=wording.expired(),
-            action="request.expired",
-            only=due,
-        )
-        for row in rows
+    rows = due.select_related("run", "run__thread").order_by("expires_at")
+    return batches.each(rows, lambda row: _escalate(row) or _expire(row, due), limit=limit)
+
+
+def _expire(row: ApprovalRequest, due: QuerySet[ApprovalRequest]) -> bool:
+    return close(
+        request=row,
+        event="expire",
+        actor=EXPIRY_RULE,
+        message=wording.expired(row.default_answer),
+        action="request.expired",
+        only=due,
+        data={"default_answer": row.default_answer} if row.default_answer else None,
     )
+
+
+def _escalate(row: ApprovalRequest) -> bool:
+    """Ask the next group, once, and give it as much time as the first one had. False: there is none."""
+    overdue = ApprovalRequest.objects.filter(
+        pk=row.pk, status=Status.PENDING, expires_at__lte=Now(), escalated_from=""
+    ).exclude(escalate_to="")
+    changed = overdue.update(
+        queue=F("escalate_to"),
+        escalated_from=F("queue"),
+        expires_at=Now() + (F("expires_at") - F("created_at")),
+        rev=F("rev") + 1,
+    )
+    if not changed:
+        return False
+    row.refresh_from_db(fields=["queue", "escalated_from", "expires_at", "rev"])
+    announce(row, kind="escalated")
+    told = {"from": {"queue": row.escalated_from}, "to": {"queue": row.queue}}
+    audit.record("request.escalated", actor=EXPIRY_RULE, subject=row, run=row.run, data=told)
+    return True
+
+
+def remind_due(*, limit: int = 100) -> int:
+    """Say once that something has been waiting for long. Not a change of the request: open forms stay valid."""
+    due = ApprovalRequest.objects.filter(
+        status=Status.PENDING, reminded_at=None, remind_at__lte=Now(), expires_at__gt=Now()
+    )
+    rows = due.select_related("run", "run__thread").order_by("remind_at")
+    return batches.each(rows, lambda row: _remind(row, due), limit=limit)
+
+
+def _remind(row: ApprovalRequest, due: QuerySet[ApprovalRequest]) -> bool:
+    if not due.filter(pk=row.pk).update(reminded_at=Now()):
+        return False
+    announce(row, kind="reminded")
+    audit.record("request.reminded", actor=EXPIRY_RULE, subject=row, run=row.run, data={"queue": row.queue})
+    return True

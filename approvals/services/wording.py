@@ -19,7 +19,10 @@ def rejected(reason: str) -> str:
     return f"A reviewer rejected this call; it did not run.{said} Do not propose the same call again unless asked."
 
 
-def expired() -> str:
+def expired(default_answer: str = "") -> str:
+    """`default_answer`: what the agent's own definition says a question nobody answered counts as."""
+    if default_answer:
+        return f"Nobody answered in time. For this case the agent was told to go on with: {default_answer}"
     return (
         "Nobody decided in time, so this call did not run. This is not a rejection: no person has looked at it. "
         "Say that it needs more time and do not propose it again in this turn."

@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from approvals.actors import SYSTEM
-from approvals.services import agents
-from tests.engine.conftest import refund, scripted_spec
+from approvals.actors import SYSTEM, Actor
+from approvals.services import agents, runs
+from tests.engine.conftest import person, refund, scripted_spec
 from tests.processes.conftest import FAST
 from tests.services import Worker
 
@@ -93,3 +93,21 @@ def test_a_call_that_nobody_had_to_approve_is_not_made_anew_after_a_kill(office,
 def _fired(plans: Path, run):
     log = (plans / "fired.log").read_text().splitlines()
     return [point for thread, point, _pid in (line.split() for line in log) if thread == str(run.thread_id)]
+
+
+def test_a_run_that_kills_every_worker_is_parked_and_others_go_on(office, plans, orders):
+    """Attempts are counted before the work, so a process that dies at once is counted too."""
+    order, other = next(orders), next(orders)
+    poison = office.open({"calls": [refund(order, 1280)]}, DONE)
+    (plans / str(poison.thread_id)).write_text("\n".join(["request.asked"] * 20))
+    good = office.open({"calls": [refund(other, 640)]}, DONE)
+    office.until(poison, "parked", seconds=120)
+    assert len(_fired(plans, poison)) == 5
+    assert "5 attempts ended without an answer" in poison.error
+    office.until(good, "success")
+    assert (office.amounts(order), office.amounts(other)) == ([], ["640.00"])
+    (plans / str(poison.thread_id)).unlink()
+    runs.retry(actor=Actor.of(person("ada", "administrators")), run_pk=poison.pk)
+    office.decide(office.request(poison), "approve")
+    office.until(poison, "success")
+    assert office.amounts(order) == ["1280.00"]

@@ -72,7 +72,7 @@ def test_a_bad_rule_is_refused(bad):
 def test_the_shipped_policy_is_read_from_the_spec():
     found = policy.policy_for(spec().middleware, "issue_refund")
     assert found == policy.ApprovalPolicy(
-        "refund-reviewers", 1800, ("approve", "edit", "reject"), "amount over 1,000"
+        "refund-reviewers", 1800, ("approve", "edit", "reject"), "amount over 1,000", remind_after=1200
     )
     assert policy.policy_for(spec().middleware, "ask_staff").allowed_decisions == ("respond",)
     assert policy.policy_for(spec().middleware, "lookup_order") is None
