@@ -6,14 +6,22 @@ The bytes that count are kept elsewhere, untouched (`ApprovalRequest.canonical`)
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Any
 
+SHAPELESS = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs", "Mn"})
+FILLERS = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols that are drawn as nothing
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def text(value: str) -> str:
     """Unstorable characters spelled out: ⟨U+0000⟩."""
     return UNSTORABLE.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", value)
+
+
+def is_blank(value: str) -> bool:
+    """Whether nobody would see anything: only spaces, control characters and characters without a shape."""
+    return all(c in FILLERS or unicodedata.category(c) in SHAPELESS for c in value)
 
 
 def json(value: Any) -> Any:

@@ -18,14 +18,15 @@ from config.servers import Program
 
 WORKERS, THREADS = 2, 4  # two processes of four threads: measured as the fastest on a small machine
 GRACE_SECONDS = 5.0
-# Known and meant: a container may be root, the flag's new name is not in every uvicorn, and the files are found
-# without `collectstatic`.
+# Known and meant: a container may be root, the flag's new name is not in every uvicorn, the files are found without
+# `collectstatic`, and they are read from the disk, which is not asynchronous.
 WARNINGS = ",".join(
     f"ignore:{start}"
     for start in (
         "You're running the worker with superuser",
         "The `websockets` implementation is deprecated",
         "No directory at",
+        "StreamingHttpResponse must consume synchronous",
     )
 )
 UVICORN = split(

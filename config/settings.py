@@ -207,5 +207,8 @@ LOGGING = {
     "formatters": {"plain": {"format": "{levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["console"], "level": "WARNING"},
-    "loggers": {"counterseal": {"level": env.text("COUNTERSEAL_LOG_LEVEL", "INFO")}},
+    "loggers": {
+        "counterseal": {"level": env.text("COUNTERSEAL_LOG_LEVEL", "INFO")},
+        "django.request": {"level": "ERROR"},  # a 404 or a 409 is an answer, not a warning
+    },
 }

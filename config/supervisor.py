@@ -33,6 +33,7 @@ NOISE = {  # what the servers say when all is well, or as advice for large machi
         "system is shutting down",
         "due to administrator command",
     ),
+    "worker": ("Warm shutdown",),
     "valkey": ("Memory overcommit", "scheduling shutdown", "ready to exit"),
 }
 LAST_TO_STOP = ("valkey", "postgres")
@@ -243,7 +244,7 @@ class Supervisor:
 
     def output_line(self, child: Child, line: bytes) -> None:
         text = line[:LINE_LIMIT].decode(errors="replace").rstrip()
-        if text and not any(words in text for words in NOISE.get(child.name, ())):
+        if text and not any(words in text for words in NOISE.get(child.name.partition("-")[0], ())):
             child.last_line = text
             self.console.line(child.name, text)
 

@@ -30,6 +30,7 @@ def make_environment() -> Path:
         parent = Path("/tmp")
     remove_abandoned(parent)
     state = Path(tempfile.mkdtemp(prefix=f"{services.PREFIX}{os.getpid()}-", dir=parent))
+    (state / "static").mkdir()  # WhiteNoise warns when there is none
     os.environ |= {
         "COUNTERSEAL_STATE_DIR": str(state),
         "COUNTERSEAL_DEMO": "1",

@@ -292,6 +292,7 @@ class TestAdmin:
             thread=request.thread, run=request.run, ai_message_id="a", tool_call_id="c", tool="issue_refund",
             digest="d", provider_key="k", fence=1,
         )  # fmt: skip
+        models.SignIn.objects.create(account="ada", address="192.0.2.1", succeeded=True)
 
     def test_every_model_is_there(self):
         ours = {model for model in vars(models).values() if isinstance(model, type)} - {models.EventCounter}

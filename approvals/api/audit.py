@@ -11,7 +11,7 @@ from ninja import Query, Router
 
 from approvals import access
 from approvals.api import answers
-from approvals.api.auth import caller, needs
+from approvals.api.auth import NO_NUL, caller, needs
 from approvals.enums import Scope
 
 router = Router(tags=["audit"])
@@ -23,10 +23,10 @@ def list_audit(
     thread: Annotated[UUID | None, Query(None)] = None,
     run: Annotated[UUID | None, Query(None)] = None,
     actor: Annotated[
-        str | None, Query(None, max_length=150, description="User name, or name as shown.")
+        str | None, Query(None, max_length=150, pattern=NO_NUL, description="User name, or name as shown.")
     ] = None,
     action: Annotated[
-        str | None, Query(None, max_length=60, description="For example request.approved.")
+        str | None, Query(None, max_length=60, pattern=NO_NUL, description="For example request.approved.")
     ] = None,
     after: Annotated[int, Query(0, ge=0, lt=2**63)] = 0,
     limit: Annotated[int, Query(200, ge=1, le=1_000)] = 200,

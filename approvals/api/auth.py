@@ -18,6 +18,7 @@ from approvals.services import refusals, tokens
 SAFE = ("GET", "HEAD", "OPTIONS")
 # Whoever may open or decide may also read what that is about.
 READING = (Scope.READ, Scope.CASES, Scope.DECIDE)
+NO_NUL = r"^[^\x00]*$"  # Postgres holds no NUL in a text
 
 
 class BearerToken(AuthBase):

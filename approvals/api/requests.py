@@ -14,7 +14,7 @@ from ninja import Query, Router, Status
 from approvals import access
 from approvals.actors import Actor
 from approvals.api import answers
-from approvals.api.auth import READING, caller, needs
+from approvals.api.auth import NO_NUL, READING, caller, needs
 from approvals.api.bodies import DecisionBody, ReasonBody
 from approvals.api.cases import IdempotencyKey
 from approvals.api.paging import Limit, newest_first
@@ -36,7 +36,7 @@ def list_requests(
     kind: Annotated[Literal[tuple(RequestKind.values)] | None, Query(None)] = None,  # type: ignore[valid-type]
     thread: Annotated[UUID | None, Query(None)] = None,
     run: Annotated[UUID | None, Query(None)] = None,
-    queue: Annotated[str | None, Query(None, max_length=150)] = None,
+    queue: Annotated[str | None, Query(None, max_length=150, pattern=NO_NUL)] = None,
     after: Annotated[UUID | None, Query(None)] = None,
     limit: Limit = 50,
 ) -> answers.Page[answers.RequestAnswer]:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from approvals import access
+from approvals import access, cleaning
 from approvals.actors import Actor
 from approvals.errors import Invalid, KeyReused
 from approvals.models import Agent, Run, Thread
@@ -99,7 +99,7 @@ def post_message(
 
 
 def _text_errors(message: str) -> dict[str, str]:
-    if not message.strip():
+    if cleaning.is_blank(message):
         return {"message": "Write what the agent should do."}
     if len(message) > MAX_MESSAGE:
         return {"message": f"Shorten the message to {MAX_MESSAGE:,} characters."}

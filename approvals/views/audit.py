@@ -73,7 +73,7 @@ def _filter(request: PageRequest) -> AuditFilter:
         what=given.get("what", "")[:60].replace("\x00", ""),
         since=_date(given.get("from", "")),
         until=_date(given.get("to", "")),
-        case=number_or_none(given.get("case", "")),
+        case=number_or_none(given.get("case", ""), most=2**31 - 1),
         run=uuid_or_none(given.get("run", "")),
         before=number_or_none(given.get("before", "")),
         after=number_or_none(given.get("after", "")),

@@ -45,4 +45,5 @@ def uuid_or_none(text: str) -> UUID | None:
 
 
 def number_or_none(text: str, most: int = 2**62) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and int(text) <= most else None
+    is_short = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    return int(text) if is_short and int(text) <= most else None

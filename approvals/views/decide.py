@@ -23,6 +23,7 @@ from approvals.views.inbox import open_pane
 
 MODES = {DecisionType.EDIT: "edit", DecisionType.REJECT: "reject"}
 NOT_TYPED = ("csrfmiddlewaretoken", "answer", "rev", "digest", "key")
+MAX_DRAFT = 256_000  # characters; the arguments of a call are shorter
 
 
 @require_POST
@@ -84,6 +85,8 @@ def draft(request: PageRequest, pk: UUID) -> HttpResponse:
         for name, text in request.POST.dict().items()
         if name not in NOT_TYPED and "\x00" not in text
     }
+    if sum(map(len, fields.values())) > MAX_DRAFT:
+        return HttpResponse(status=413)
     decisions.save_draft(actor=actor(request), request_pk=pk, answer=answer, fields=fields, rev=int(rev[:9]))
     return HttpResponse(status=204)
 

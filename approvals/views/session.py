@@ -10,7 +10,7 @@ from django.contrib.auth import login, logout
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
@@ -29,7 +29,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     """One message for every failure: whether a name exists is nobody's business."""
     target = _target(request)
     if request.user.is_authenticated:
-        return redirect(target)
+        return HttpResponseRedirect(target)
     if request.method != "POST":
         return render(request, "login.html", {"next": request.GET.get("next", "")})
     who = {"username": request.POST.get("username", ""), "address": request.META.get("REMOTE_ADDR", "")}
@@ -48,14 +48,14 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     user: Any = form.get_user()
     login(request, user)
     sessions.signed_in(user=user, address=who["address"])
-    return redirect(target)
+    return HttpResponseRedirect(target)
 
 
 def _target(request: HttpRequest) -> str:
     """Where to go afterwards: never to another site."""
     wanted = request.POST.get("next") or request.GET.get("next") or ""
     is_ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
-    return wanted if is_ours else resolve_url("approvals:home")
+    return wanted if is_ours and wanted.startswith("/") else resolve_url("approvals:home")
 
 
 def to_our_login(request: HttpRequest) -> HttpResponse:
