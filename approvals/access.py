@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from approvals.enums import RequestKind, Role
 from approvals.errors import Attempt, NotAllowed
-from approvals.models import ApprovalRequest, AuditEvent, Run, Thread, User
+from approvals.models import ApprovalRequest, AuditEvent, Decision, Run, Thread, User
 
 
 class Hidden(NotAllowed):
@@ -127,7 +127,22 @@ def why_not_decide(user: User, request: ApprovalRequest) -> str:
         return "queue"
     if user.pk == request.thread.requester_id or request.thread.runs.filter(requested_by=user).exists():
         return "own_case"  # four eyes: who asked for it, or said anything in its case, may not approve it
+    if request.value.get("second_person") and approved_call(user).filter(pk=request.pk).exists():
+        return "approver"  # whoever let a large call run does not also say what became of it
     return ""
+
+
+def approved_call(user: User) -> QuerySet[ApprovalRequest]:
+    """Questions about a call that this person approved."""
+    mine = Decision.objects.filter(
+        actor=user,
+        undone_at=None,
+        request__kind=RequestKind.TOOL_CALL,
+        request__thread=OuterRef("thread"),
+        request__ai_message_id=OuterRef("ai_message_id"),
+        request__tool_call_id=OuterRef("tool_call_id"),
+    )
+    return ApprovalRequest.objects.filter(Exists(mine), kind=RequestKind.UNKNOWN_OUTCOME)
 
 
 def can_decide(user: User, request: ApprovalRequest) -> bool:

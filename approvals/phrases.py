@@ -217,6 +217,7 @@ def check(found: Mapping[str, Any]) -> str:
 WHY_NOT = {
     "queue": gettext_noop("Only %(queue)s can decide this. You can read it."),
     "own_case": gettext_noop("You asked for this case, so somebody else must decide it."),
+    "approver": gettext_noop("You approved this call, so somebody else must say what became of it."),
 }
 
 

@@ -35,7 +35,10 @@ QUEUES = ("mine", "team", "unknown", "done")
 def decidable(user: User) -> Q:
     """Requests whose decision is this person's to give: the same rule as `access.why_not_decide`."""
     spoke = Run.objects.filter(thread=OuterRef("thread"), requested_by=user)
-    mine = Q(queue__in=access.roles(user)) & ~Q(thread__requester=user) & ~Q(Exists(spoke))
+    approved = access.approved_call(user).filter(value__second_person=True).values("pk")
+    mine = (
+        Q(queue__in=access.roles(user)) & ~Q(thread__requester=user) & ~Q(Exists(spoke)) & ~Q(pk__in=approved)
+    )
     if access.is_support(user) or access.is_reviewer(user):
         mine |= Q(kind=RequestKind.QUESTION)
     return mine

@@ -152,6 +152,7 @@ SWEEP_SECONDS = env.number("COUNTERSEAL_SWEEP_SECONDS", 3)
 STALE_SECONDS = env.number(
     "COUNTERSEAL_STALE_SECONDS", 6
 )  # an open run that was not touched so long gets a hint
+SECOND_PERSON_OVER = env.number("COUNTERSEAL_SECOND_PERSON_OVER", 5000)  # amount, whatever the currency
 MAX_ATTEMPTS = env.number("COUNTERSEAL_MAX_ATTEMPTS", 5)  # unclean drives in a row before a person is told
 
 # --- Safety ---------------------------------------------------------------------------------------------------------

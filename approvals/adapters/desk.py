@@ -180,7 +180,7 @@ class DjangoDesk:
             allowed_decisions=allowed,
             queue=policy.queue if policy else LIMIT_QUEUE,
             args_schema=question.args_schema,
-            value=cleaning.json(dict(question.value)),
+            value=cleaning.json(dict(question.value)) | _second_person(question),
             locked=facts.locked if facts and is_gated else (),
             path=question.path,
             rule=policy.rule if policy and is_gated else "",
@@ -208,6 +208,13 @@ class DjangoDesk:
         except CheckUnavailable as error:
             found = [Check("warn", "This could not be checked: %(why)s", {"why": str(error)})]
         return [cleaning.json(asdict(check)) for check in found]
+
+
+def _second_person(question: Question) -> dict[str, bool]:
+    """Above a configured amount somebody else than the approver says what became of a call."""
+    amount = money.decimal_of(question.args.get("amount"))
+    is_large = amount is not None and amount > settings.SECOND_PERSON_OVER
+    return {"second_person": True} if is_large and question.kind == RequestKind.UNKNOWN_OUTCOME else {}
 
 
 def title_of(question: Question, facts: ToolFacts | None) -> str:

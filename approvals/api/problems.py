@@ -76,6 +76,7 @@ SCHEMA: Final = {  # for the OpenAPI document
 REASONS: Final = {
     "queue": "Only members of this request's queue decide it.",
     "own_case": "You opened this case or wrote in it, so another person must decide it.",
+    "approver": "You approved this call; above this amount another person says what became of it.",
     "open_case": "Your account may not open cases: ask an administrator for a role.",
     "see_audit": "Only administrators and auditors read the audit trail.",
     "see_work": "Your account has no role yet: ask an administrator.",

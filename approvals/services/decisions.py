@@ -34,6 +34,7 @@ ACTION = {
     Type.DID_NOT_HAPPEN: "request.settled",
     Type.STILL_UNKNOWN: "request.still_unknown",
 }
+ASK_AGAIN = timedelta(minutes=15)
 UNDOABLE = (Type.APPROVE, Type.EDIT, Type.REJECT, Type.RESPOND, Type.GRANT, Type.STOP)
 
 
@@ -231,7 +232,9 @@ def _claim(actor: Actor, request: ApprovalRequest, answer: Answer, seen: Seen, f
     )
     status = transitions.target("request", Status.PENDING, answer.type)
     columns: dict[str, Any] = {"rev": F("rev") + 1, "status": status}
-    if status != Status.PENDING:
+    if status == Status.PENDING:  # still unknown: ask again later
+        columns |= {"remind_at": Now() + ASK_AGAIN, "reminded_at": None}
+    else:
         columns |= {"closed_at": Now(), "closed_by": actor.name, "message": _sentence(answer)}
     if final is not None and request.kind == Kind.TOOL_CALL:
         columns |= {"final": final, "final_digest": digest_of(request, final)}

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
 from approvals import access, dispatch, transitions
@@ -217,7 +217,10 @@ def _escalate(row: ApprovalRequest) -> bool:
 def remind_due(*, limit: int = 100) -> int:
     """Say once that something has been waiting for long. Not a change of the request: open forms stay valid."""
     due = ApprovalRequest.objects.filter(
-        status=Status.PENDING, reminded_at=None, remind_at__lte=Now(), expires_at__gt=Now()
+        Q(expires_at=None) | Q(expires_at__gt=Now()),
+        status=Status.PENDING,
+        reminded_at=None,
+        remind_at__lte=Now(),
     )
     rows = due.select_related("run", "run__thread").order_by("remind_at")
     return batches.each(rows, lambda row: _remind(row, due), limit=limit)

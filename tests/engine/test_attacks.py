@@ -16,6 +16,7 @@ from langgraph.types import Command
 from agents import gate, registry
 from agents.contracts import RunOrder
 from agents.outcomes import Refused
+from agents.refunds import tools
 from approvals import wiring
 from approvals.actors import SYSTEM
 from approvals.adapters.desk import DjangoDesk
@@ -257,7 +258,7 @@ def test_frozen_between_claim_and_send_is_taken_back(desk, monkeypatch):
 def test_the_refusal_of_a_resend_is_no_answer(desk, monkeypatch):
     """Sent, then the worker died; the second attempt is refused (say, rotated credentials): that proves nothing."""
     run = desk.open({"calls": [refund("A-20877", 100)]}, DONE)
-    real = registry.SENDERS["issue_refund"]
+    real = tools.SENDERS["issue_refund"]
     sent = []
 
     def senders(shop):
@@ -272,7 +273,7 @@ def test_the_refusal_of_a_resend_is_no_answer(desk, monkeypatch):
 
         return first_dies_then_refused, lambda key: None
 
-    monkeypatch.setitem(registry.SENDERS, "issue_refund", senders)
+    monkeypatch.setitem(tools.SENDERS, "issue_refund", senders)
     with pytest.raises(KeyboardInterrupt):
         desk.drive(run)
     assert desk.drive(run) == "interrupted"

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import Group
 from django.db import connection
+from django.db.models import F
 from django.db.models.functions import Now
 
 from approvals import queries
@@ -540,9 +541,31 @@ def test_still_unknown_keeps_the_question_open(desk):
     desk.decide(request, "still_unknown", message="asked the bank")
     request.refresh_from_db()
     assert (request.status, request.rev) == (RequestStatus.PENDING, 2)
+    assert requests.remind_due() == 0
+    ApprovalRequest.objects.update(remind_at=F("remind_at") - decisions.ASK_AGAIN)
+    assert requests.remind_due() == 1
+    assert requests.remind_due() == 0
     desk.decide(request, "happened", reference="rf_1")
     desk.drive(run)
     assert (run.status, len(desk.effects("A-20877"))) == ("success", 1)
+
+
+@pytest.mark.parametrize(("over", "may"), [(1279, False), (1280, True)])
+def test_above_an_amount_the_approver_does_not_say_what_became_of_it(desk, settings, over, may):
+    settings.SECOND_PERSON_OVER = over
+    run = desk.open({"calls": [refund("A-20931", 1280)]}, DONE)
+    desk.drive(run)
+    desk.decide(desk.pending(run)[0], "approve")
+    desk.fault("drop_after", times=1)
+    desk.drive(run)
+    (question,) = desk.pending(run)
+    assert [list(queries.waiting(who)) for who in (desk.rita, desk.chen)] == [[question] * may, [question]]
+    if not may:
+        with pytest.raises(NotAllowed, match="approver"):
+            desk.decide(question, "happened", reference="rf_1")
+    desk.decide(question, "happened", reference="rf_1", by=desk.rita if may else desk.chen)
+    desk.drive(run)
+    assert (run.status, desk.amounts("A-20931")) == ("success", ["1280.00"])
 
 
 def test_a_definite_refusal_is_told_and_not_unknown(desk):
