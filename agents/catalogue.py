@@ -111,11 +111,17 @@ def shipped_specs() -> list[AgentSpec]:
 
 def fingerprint(spec: AgentSpec) -> str:
     """Changes whenever a run could behave differently: the spec, or the schema or effect of one of its tools."""
-    tools = all_tools()
-    known = {name: tools[name] for name in spec.tools if name in tools}
+    tools = tool_marks(spec)
     bound = {
         "spec": spec.model_dump(mode="json"),
-        "tools": {name: [facts.effect, facts.idempotent, facts.schema()] for name, facts in known.items()},
+        "tools": tools,
         "missing": [name for name in spec.tools if name not in tools],
     }
     return sha256(canonical(bound)).hexdigest()
+
+
+def tool_marks(spec: AgentSpec) -> dict[str, list[Any]]:
+    """What a version depends on in the code of its tools: effect, idempotence and schema of the arguments."""
+    tools = all_tools()
+    known = {name: tools[name] for name in spec.tools if name in tools}
+    return {name: [facts.effect, facts.idempotent, facts.schema()] for name, facts in known.items()}

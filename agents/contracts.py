@@ -80,7 +80,8 @@ class Desk(Protocol):
     """The application's side of a drive: rows, events, audit. Each call is one committed transaction."""
 
     def next_run(self) -> RunOrder | None:
-        """Claim the oldest unfinished run of the thread; counts the attempt before the work."""
+        """Claim the oldest unfinished run of the thread; counts the attempt before the work. None also while this
+        worker ends."""
         ...
 
     def project(self, order: RunOrder, snapshot: Snapshot) -> Mapping[str, Json]:
@@ -97,6 +98,14 @@ class Desk(Protocol):
 
     def stop_reason(self, order: RunOrder) -> str | None:
         """Why the run must end at the next safe point, as the model reads it; None also while an effect is in flight."""
+        ...
+
+    def should_stop(self) -> bool:
+        """Whether this worker ends: nothing new may begin."""
+        ...
+
+    def release(self, order: RunOrder) -> None:
+        """Give the run back between two steps; another worker goes on with it."""
         ...
 
     def pause(self, order: RunOrder) -> None: ...

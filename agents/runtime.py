@@ -30,6 +30,7 @@ class Outcome(StrEnum):
     NOTHING = "nothing to do"
     INTERRUPTED = "interrupted"
     FINISHED = "finished"
+    RELEASED = "released"
 
 
 class Engine:
@@ -103,10 +104,13 @@ class Engine:
         try:
             for part in parts:
                 self._show(part)
-                if part["type"] == "updates" and self.desk.stop_reason(self.order) is not None:
+                if part["type"] == "updates" and self._must_end():
                     control.request_drain()  # ends before the next step, with everything saved
         except GraphDrained:
             return
+
+    def _must_end(self) -> bool:
+        return self.desk.stop_reason(self.order) is not None or self.desk.should_stop()
 
     def _show(self, part: Mapping[str, Any]) -> None:
         if part["type"] == "messages":
@@ -148,7 +152,7 @@ def drive(desk: Desk, build: Build) -> Outcome:
         except Parked as reason:
             desk.finish(order, "parked", note=str(reason))
             outcome = Outcome.FINISHED
-        if outcome is Outcome.INTERRUPTED:
+        if outcome in (Outcome.INTERRUPTED, Outcome.RELEASED):
             break
     return outcome
 
@@ -160,24 +164,22 @@ def _drive_run(desk: Desk, order: RunOrder, engine: Engine) -> Outcome:
         if not mine and state.has_tasks:
             raise Parked("An earlier run of this case left work behind: end or repair it first.")
         if (reason := desk.stop_reason(order)) is not None:
-            if mine:
-                engine.close(reason)
-                desk.project(order, engine.snapshot())
-            desk.finish(order, "cancelled", note=reason)
-            return Outcome.FINISHED
+            return _cancel(desk, order, engine if mine else None, reason)
         if order.give_up is not None:
             return _give_up(desk, order, engine if mine else None)
-        if not mine:
-            engine.start()
-            continue
-        answers = desk.project(order, state)
+        answers = desk.project(order, state) if mine else {}
         if state.questions and not answers:
             faults.point("I2", order.thread_id)
             if desk.stop_reason(order) is not None:  # somebody stopped it while the question was prepared
                 continue
             desk.pause(order)
             return Outcome.INTERRUPTED
-        if answers:
+        if (not mine or answers or state.has_tasks) and desk.should_stop():
+            desk.release(order)
+            return Outcome.RELEASED
+        if not mine:
+            engine.start()
+        elif answers:
             interrupt_id, answer = next(
                 iter(answers.items())
             )  # one at a time: a bad answer then harms no sibling
@@ -191,6 +193,14 @@ def _drive_run(desk: Desk, order: RunOrder, engine: Engine) -> Outcome:
             faults.point("F1", order.thread_id)
             return Outcome.FINISHED
     raise Parked(f"The run needed more than {MAX_STEPS} steps.")
+
+
+def _cancel(desk: Desk, order: RunOrder, engine: Engine | None, reason: str) -> Outcome:
+    if engine is not None:
+        engine.close(reason)
+        desk.project(order, engine.snapshot())
+    desk.finish(order, "cancelled", note=reason)
+    return Outcome.FINISHED
 
 
 def _give_up(desk: Desk, order: RunOrder, engine: Engine | None) -> Outcome:

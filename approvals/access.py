@@ -203,6 +203,13 @@ def run_to_cancel(user: User, pk: UUID | str) -> Run:
     return run
 
 
+def run_to_retry(user: User, pk: UUID | str) -> Run:
+    run = run_for(user, pk)
+    if not is_administrator(user):
+        raise refuse(user, "retry", run)
+    return run
+
+
 def request_to_withdraw(user: User, pk: UUID | str) -> ApprovalRequest:
     request = request_for(user, pk)
     if not can_withdraw(user, request):

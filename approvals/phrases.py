@@ -229,6 +229,8 @@ RIGHTS = {
     "decide": gettext_noop("decide this request"),
     "write": gettext_noop("write in this case"),
     "cancel": gettext_noop("stop this run"),
+    "retry": gettext_noop("put this run back to work"),
+    "health": gettext_noop("see the health page"),
     "withdraw": gettext_noop("withdraw this request"),
     "open_case": gettext_noop("open a case"),
     "audit": gettext_noop("read the audit trail"),

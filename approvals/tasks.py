@@ -7,10 +7,13 @@ import time
 from collections.abc import Callable
 
 from celery import shared_task
+from celery.signals import worker_shutting_down
 from django.db import Error, connection
 
-from approvals import wiring  # loads the engine once, when the worker starts
+from approvals import stopping, wiring  # loads the engine once, when the worker starts
 from approvals.services import lookups, requests, runs
+
+worker_shutting_down.connect(stopping.tell)  # SIGTERM: a deploy, or Ctrl-C
 
 log = logging.getLogger("counterseal.worker")
 

@@ -22,6 +22,7 @@ RUN: Table = {
     (R.RUNNING, "fail"): R.ERROR,
     (R.RUNNING, "cancel"): R.CANCELLED,
     (R.RUNNING, "park"): R.PARKED,
+    (R.RUNNING, "release"): R.PENDING,  # its worker was told to stop; everything so far is saved
     (R.PARKED, "unpark"): R.PENDING,
     (R.PENDING, "cancel"): R.CANCELLED,
 }

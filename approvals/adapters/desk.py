@@ -16,7 +16,7 @@ from agents.canonical import Uncanonical, call_digest, canonical
 from agents.catalogue import Check, CheckUnavailable, ToolFacts, all_tools
 from agents.contracts import Message, Parked, Question, RunOrder, Snapshot
 from agents.interrupts import resume_value
-from approvals import cleaning, money, notify
+from approvals import cleaning, money, notify, stopping
 from approvals.actors import Actor
 from approvals.adapters.session import DriveSession
 from approvals.enums import ExecutionStatus, RequestKind
@@ -42,6 +42,8 @@ class DjangoDesk:
     # --- the run -----------------------------------------------------------------------------------------------------
     def next_run(self) -> RunOrder | None:
         with self.session.use():
+            if stopping.is_wanted():
+                return None
             run = self.run = runs.claim_next(thread_pk=self.thread_id)
             if run is None:
                 return None
@@ -76,6 +78,14 @@ class DjangoDesk:
             if reason is None or _in_flight(self.claimed):
                 return None
             return wording.cancelled(reason, _done(self.claimed))
+
+    def should_stop(self) -> bool:
+        with self.session.use():
+            return stopping.is_wanted()
+
+    def release(self, order: RunOrder) -> None:
+        with self.session.use():
+            runs.release(run=self.claimed, fence=self.fence)
 
     def pause(self, order: RunOrder) -> None:
         with self.session.use():

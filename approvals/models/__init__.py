@@ -3,6 +3,7 @@
 from approvals.models.agent import Agent, AgentVersion
 from approvals.models.approval_request import ApprovalRequest, Decision, DecisionDraft
 from approvals.models.event import AuditEvent, Event, EventCounter
+from approvals.models.operation import Drain, Pulse
 from approvals.models.people import ApiToken, SignIn, User
 from approvals.models.run import ENDED, OPEN, Run, Step, Verdict
 from approvals.models.thread import Thread
@@ -18,8 +19,10 @@ __all__ = [
     "AuditEvent",
     "Decision",
     "DecisionDraft",
+    "Drain",
     "Event",
     "EventCounter",
+    "Pulse",
     "Run",
     "SignIn",
     "Step",

@@ -27,6 +27,7 @@ class AgentVersion(models.Model):
     number = models.PositiveIntegerField()
     spec = models.JSONField()
     fingerprint = models.CharField(max_length=64)
+    tools = models.JSONField(db_default={})  # as the code had them: what differs later can be named
     published_by = models.CharField(max_length=120)
     published_at = models.DateTimeField(db_default=Now())
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from django.db import transaction
+from dataclasses import dataclass
 
-from agents.catalogue import AgentSpec, fingerprint
+from django.db import transaction
+from django.db.models import Count, Exists, OuterRef, Q
+
+from agents.catalogue import AgentSpec, fingerprint, tool_marks
+from agents.drift import Difference, differences
 from approvals.actors import Actor
-from approvals.models import Agent, AgentVersion
+from approvals.enums import RunStatus
+from approvals.models import OPEN, Agent, AgentVersion, Run
 from approvals.services import audit
 
 
@@ -26,9 +31,33 @@ def publish(*, actor: Actor, spec: AgentSpec) -> AgentVersion:
             number=number,
             spec=spec.model_dump(mode="json"),
             fingerprint=mark,
+            tools=tool_marks(spec),
             published_by=actor.name,
         )
         audit.record(
             "agent.published", actor=actor, subject=agent, data={"version": number, "fingerprint": mark}
         )
     return version
+
+
+@dataclass(frozen=True)
+class Use:
+    """A version that runs depend on."""
+
+    version: AgentVersion
+    open: int
+    parked: int
+    differences: list[Difference]  # empty: the installed code can rebuild it
+
+
+def in_use() -> list[Use]:
+    """Versions with open or parked runs, and what differs in the installed code."""
+    parked = Count("runs", filter=Q(runs__status=RunStatus.PARKED))
+    alive = Run.objects.filter(version=OuterRef("pk"), status__in=[*OPEN, RunStatus.PARKED])
+    found = AgentVersion.objects.filter(Exists(alive)).select_related("agent").order_by("agent_id", "number")
+    counted = found.annotate(open=Count("runs", filter=Q(runs__status__in=OPEN)), parked=parked)
+    return [Use(row, row.open, row.parked, drift_of(row)) for row in counted]
+
+
+def drift_of(version: AgentVersion) -> list[Difference]:
+    return differences(version.spec, version.fingerprint, version.tools)

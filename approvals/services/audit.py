@@ -63,6 +63,8 @@ ACTIONS: dict[str, Any] = {
     "token.revoked": _("Revoked an API token"),
     "settings.changed": _("Changed settings"),
     "agent.published": _("Published an agent version"),
+    "work.drained": _("Stopped all work"),
+    "work.resumed": _("Let work go on"),
 }
 
 

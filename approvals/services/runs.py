@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
-from approvals import access, cleaning, dispatch, transitions
+from approvals import access, cleaning, dispatch, stopping, transitions
 from approvals.actors import SYSTEM, Actor
 from approvals.enums import RequestStatus, StepKind, ThreadStatus
 from approvals.enums import RunStatus as Status
@@ -131,6 +131,12 @@ def pause(*, run: Run, fence: int) -> None:
     _leave(run, fence, Status.INTERRUPTED, ThreadStatus.INTERRUPTED)
 
 
+def release(*, run: Run, fence: int) -> None:
+    """Back to the queue between two steps, because this worker ends: the next one goes on, without losing an attempt."""
+    _leave(run, fence, transitions.target("run", Status.RUNNING, "release"), ThreadStatus.BUSY)
+    dispatch.start_on_commit(run.thread_id)
+
+
 def finish(
     *, run: Run, fence: int, status: str, note: str = "", answer: str = "", usage: Mapping[str, int]
 ) -> None:
@@ -212,8 +218,8 @@ def cancel(*, actor: Actor, run_pk: Any, reason: str) -> Run:
 
 
 def retry(*, actor: Actor, run_pk: Any) -> Run:
-    """Put a parked run back to work, after a person has looked. Raises `TooLate` if it is not parked."""
-    run = access.run_to_cancel(actor.person, run_pk)
+    """Put a parked run back to work, after an administrator has looked. Raises `TooLate` if it is not parked."""
+    run = access.run_to_retry(actor.person, run_pk)
     with transaction.atomic():
         parked = Run.objects.filter(pk=run.pk, status=Status.PARKED)
         fresh = {"attempts": 0, "last_error": "", "error": "", "finished_at": None, "touched_at": Now()}
@@ -267,6 +273,8 @@ def hint_stuck(*, limit: int = 100) -> int:
         | Q(status=Status.INTERRUPTED) & (Exists(ready) | ~Exists(open_questions))
         | Q(pk__in=stopped_unfinished())
     )
+    if stopping.is_drained():
+        return 0
     with transaction.atomic():
         stuck = Run.objects.filter(stale, wakes, status__in=OPEN).order_by("touched_at")
         rows = list(stuck.select_for_update(skip_locked=True, of=("self",))[:limit])

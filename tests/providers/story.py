@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from approvals.actors import Actor
 from approvals.models import ApprovalRequest, AuditEvent
 from approvals.services import requests, runs, wording
+from tests.engine.conftest import person
 from tests.providers.brain import refund, refund_agent, script
 from tests.providers.conftest import KEY_ENV, Office, tables_with
 from tests.providers.loopback import Received, Say, Turn
@@ -282,7 +283,7 @@ class Trouble(Story):
         office.drive(run)
         assert run.status == "parked"
         office.monkeypatch.setenv("SET_LATER", office.server.key)
-        runs.retry(actor=Actor.of(office.sam), run_pk=run.pk)
+        runs.retry(actor=Actor.of(person("ada", "administrators")), run_pk=run.pk)
         assert office.drive(run) == "interrupted"
 
     @pytest.mark.parametrize("status", [429, 500])

@@ -1,0 +1,99 @@
+"""Deploys: what the new code cannot go on with is parked, listed with what changed, and goes on after the repair."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import call_command
+from pydantic import BaseModel, create_model
+
+from agents import catalogue
+from approvals.actors import SYSTEM, Actor
+from approvals.errors import NotAllowed
+from approvals.models import Run
+from approvals.services import agents, runs
+from tests.engine.conftest import person, refund, scripted_spec
+
+DONE = {"text": "the end"}
+
+
+class Order(BaseModel):
+    order_id: str
+
+
+def deploy(monkeypatch, **changes):
+    """Other code: the named tools take other arguments (a model), or are gone (None)."""
+    tools = catalogue.all_tools()
+    for name, args in changes.items():
+        if args is None:
+            tools.pop(name)
+        else:
+            tools[name] = catalogue.ToolFacts(
+                **{**{f: getattr(tools[name], f) for f in tools[name].__dataclass_fields__}, "args": args}
+            )
+    monkeypatch.setattr(catalogue, "all_tools", lambda: tools)
+    from agents import registry
+    from approvals.adapters import desk
+
+    for module in (registry, desk):
+        monkeypatch.setattr(module, "all_tools", lambda: tools)
+
+
+def another_refund():
+    old = catalogue.all_tools()["issue_refund"].args
+    kept = {n: (f.annotation, f) for n, f in old.model_fields.items() if n not in ("reason", "amount")}
+    return create_model("Refund", **kept, amount=(str, ...), invoice=(str, ...))
+
+
+@pytest.fixture
+def waiting(desk, hints):
+    run = desk.open({"calls": [refund("A-20931", 1280)]}, DONE)
+    desk.drive(run)
+    return run
+
+
+def test_changed_code_parks_the_run_and_says_what_changed(desk, waiting, monkeypatch, capsys):
+    (request,) = desk.pending(waiting)
+    with monkeypatch.context() as patched:
+        deploy(patched, issue_refund=another_refund())
+        (use,) = agents.in_use()
+        assert [str(d) for d in use.differences] == [
+            "issue_refund reads amount differently",
+            "issue_refund also takes invoice now",
+            "issue_refund takes no reason any more",
+        ]
+        with pytest.raises(SystemExit) as ended:
+            call_command("versions")
+        assert ended.value.code == 1
+        said = capsys.readouterr()
+        assert "1 open, 0 parked; changed: issue_refund reads amount differently" in said.out
+        assert "1 open runs would be parked" in said.err
+        desk.decide(request, "approve")
+        desk.drive(waiting)
+        assert (waiting.status, desk.effects("A-20931")) == ("parked", [])
+        assert "takes other arguments now" in waiting.error
+        (use,) = agents.in_use()
+        assert (use.open, use.parked) == (0, 1)
+    assert agents.in_use()[0].differences == []
+    with pytest.raises(NotAllowed):
+        runs.retry(actor=Actor.of(desk.sam), run_pk=waiting.pk)
+    runs.retry(actor=Actor.of(person("ada", "administrators")), run_pk=waiting.pk)
+    desk.drive(waiting)
+    assert (waiting.status, desk.amounts("A-20931")) == ("success", ["1280.00"])
+
+
+def test_a_tool_that_is_gone_is_named(waiting, monkeypatch):
+    deploy(monkeypatch, lookup_order=None)
+    (use,) = agents.in_use()
+    assert [str(d) for d in use.differences] == ["there is no tool lookup_order any more"]
+
+
+def test_an_old_version_serves_on_beside_a_new_one(desk, waiting, capsys):
+    agents.publish(actor=SYSTEM, spec=scripted_spec(system_prompt="Be brief."))
+    newer = desk.open(DONE)
+    assert newer.version.number == waiting.version.number + 1
+    call_command("versions")
+    assert capsys.readouterr().out.count("can be rebuilt") == 2
+    desk.decide(desk.pending(waiting)[0], "approve")
+    desk.drive(waiting)
+    assert (waiting.status, desk.amounts("A-20931")) == ("success", ["1280.00"])
+    assert Run.objects.get(pk=waiting.pk).version.number == 1
