@@ -13,6 +13,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.canonical import canonical
+from middleware.catalogue import brought, parse
+from middleware.entry import AddedTool, BadEntry
 
 type Args = Mapping[str, Any]
 
@@ -105,6 +107,37 @@ def all_tools() -> dict[str, ToolFacts]:
     return found
 
 
+def known_tools() -> dict[str, ToolFacts]:
+    """Those of the houses, and the writes that a middleware can bring."""
+    return {**{name: facts_of(tool) for name, tool in brought().items()}, **all_tools()}
+
+
+def facts_of(tool: AddedTool, description: str = "") -> ToolFacts:
+    """A tool that a middleware brings, in the words of the application."""
+    return ToolFacts(
+        name=tool.name,
+        title=tool.title or tool.name,
+        description=description,
+        effect=tool.effect,
+        args=tool.args or BaseModel,
+        consequence=tool.consequence,
+        timeout=tool.timeout,
+        icon=tool.icon,
+    )
+
+
+def tools_of(spec: AgentSpec) -> tuple[str, ...]:
+    """Names of the agent's own tools, and behind them those that only its sub-agents have."""
+    return tuple(dict.fromkeys((*spec.tools, *_delegated(spec))))
+
+
+def _delegated(spec: AgentSpec) -> list[str]:
+    try:
+        return [name for entry, options in map(parse, spec.middleware) for name in entry.delegates(options)]
+    except BadEntry:
+        return []  # whoever publishes or builds it is told
+
+
 def shipped_specs() -> list[AgentSpec]:
     return [import_module(f"{package}.spec").spec() for package in packages() if find_spec(f"{package}.spec")]
 
@@ -115,7 +148,7 @@ def fingerprint(spec: AgentSpec) -> str:
     bound = {
         "spec": spec.model_dump(mode="json"),
         "tools": tools,
-        "missing": [name for name in spec.tools if name not in tools],
+        "missing": [name for name in tools_of(spec) if name not in tools],
     }
     return sha256(canonical(bound)).hexdigest()
 
@@ -123,5 +156,5 @@ def fingerprint(spec: AgentSpec) -> str:
 def tool_marks(spec: AgentSpec) -> dict[str, list[Any]]:
     """What a version depends on in the code of its tools: effect, idempotence and schema of the arguments."""
     tools = all_tools()
-    known = {name: tools[name] for name in spec.tools if name in tools}
+    known = {name: tools[name] for name in tools_of(spec) if name in tools}
     return {name: [facts.effect, facts.idempotent, facts.schema()] for name, facts in known.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -11,18 +11,22 @@ from typing import Any
 from langchain.agents import create_agent
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
 from pydantic import ValidationError
 
-from agents.catalogue import AgentSpec, ToolFacts, all_tools, fingerprint, packages
+from agents.catalogue import AgentSpec, ToolFacts, all_tools, facts_of, fingerprint, packages, tools_of
 from agents.chat_models import ModelUnavailable, build_chat_model
 from agents.contracts import Desk, Parked, RunOrder
 from agents.gate import Gate, write_tool
 from agents.model_guard import ModelGuard
 from agents.runtime import Engine
+from agents.sealing import seal
 from agents.words import CASE
+from middleware.catalogue import BadEntry, NotProvided, Surroundings
 from middleware.effects import Unsealed, refuse_unsealed
+from middleware.options.base import Model, ModelRef
 from middleware.ports import Approvals, EffectLedger, Judge
-from middleware.stack import StackError, build_stack, judges
+from middleware.stack import StackError, added_tools, build_stack_around, judges
 
 CHANGED = "The definition of the agent changed since this run began: "
 
@@ -35,30 +39,84 @@ def build_engine(
     approvals: Approvals,
     ledger: EffectLedger,
     shop_url: str,
+    store: BaseStore | None = None,
+    folder: str = "",
 ) -> Engine:
     """Exactly the agent the run began with. Raises `Parked` if that is not possible."""
     spec = _spec(order)
-    facts = {name: known for name, known in all_tools().items() if name in spec.tools}
+    facts = {name: known for name, known in all_tools().items() if name in tools_of(spec)}
     gate = Gate(order.thread_id, order.fingerprint, approvals, ledger)
-    tools = _tools(facts, judges(spec.middleware), gate, shop_url)
+    rules = judges(spec.middleware)
+    tools = _tools(facts, rules, gate, shop_url)
+    own = [tool for tool in tools if tool.name in spec.tools]
+    guard = ModelGuard(spec.model, spec.api_key_env, order.thread_id)
+    brought = {name: facts_of(tool) for name, tool in _added(spec).items()}
     try:
-        refuse_unsealed(tools, facts)
-        stack = build_stack(spec.middleware, tools=facts, approvals=approvals)
-    except (StackError, Unsealed) as error:
+        model = _model_of(spec, None)
+        around = Surroundings(
+            tools=facts,
+            approvals=approvals,
+            model=lambda ref: _model_of(spec, ref),
+            make_tools=lambda names: _chosen(tools, names),
+            seal=lambda tool: seal(tool, brought[tool.name], _rule(rules, tool.name), gate),
+            store=store,
+            spec_middleware=spec.middleware,
+            own_tools=spec.tools,
+            innermost=lambda: [guard],
+            thread_id=order.thread_id,
+            slug=spec.slug,
+            folder=folder,
+            context=order.context,
+        )
+        stack = build_stack_around(around)
+        refuse_unsealed([*tools, *_tools_in(stack)], {**brought, **facts})
+    except (StackError, Unsealed, NotProvided) as error:
         raise Parked(f"The agent may not run as published: {error}") from error
-    try:
-        model = _model(spec.model, spec.base_url, spec.api_key_env, json.dumps(spec.model_options))
     except ModelUnavailable as error:
         raise Parked(f"The model of the agent cannot be used here: {error}.") from error
     graph = create_agent(
         model,
-        tools,
+        own,
         system_prompt=f"{spec.system_prompt}\n{case_line(order.context)}",  # never stored in the thread
-        middleware=[*stack, ModelGuard(spec.model, spec.api_key_env, order.thread_id)],
+        middleware=[*stack, guard],
         checkpointer=saver,
+        store=store,
         name=spec.slug,
     )
-    return Engine(graph, order, desk, facts)
+    return Engine(graph, order, desk, {**brought, **facts})
+
+
+def _added(spec: AgentSpec) -> dict[str, Any]:
+    try:
+        return added_tools(spec.middleware)
+    except BadEntry:
+        return {}  # the stack says it with every other reason
+
+
+def _tools_in(stack: Sequence[Any]) -> list[BaseTool]:
+    return [tool for made in stack for tool in getattr(made, "tools", ())]
+
+
+def _chosen(tools: Sequence[BaseTool], names: Iterable[str]) -> list[BaseTool]:
+    wanted = set(names)
+    return [tool for tool in tools if tool.name in wanted]
+
+
+def _rule(rules: Mapping[str, Judge], name: str) -> Judge:
+    if name not in rules:
+        raise Unsealed(f"{name} writes but no rule says who decides")
+    return rules[name]
+
+
+def _model_of(spec: AgentSpec, ref: Model | None) -> Any:
+    """None: the agent's own. A bare name of the agent's provider has the agent's address and key."""
+    if isinstance(ref, ModelRef):
+        return _model(ref.model, ref.base_url, ref.api_key_env, json.dumps(ref.options))
+    if ref is None:
+        return _model(spec.model, spec.base_url, spec.api_key_env, json.dumps(spec.model_options))
+    same = ref.partition(":")[0] == spec.model.partition(":")[0]
+    url, key = (spec.base_url, spec.api_key_env) if same else (None, None)
+    return _model(ref, url, key, "{}")
 
 
 def case_line(context: Mapping[str, Any]) -> str:
@@ -75,7 +133,7 @@ def _spec(order: RunOrder) -> AgentSpec:
         spec = AgentSpec.model_validate(order.spec)
     except ValidationError as error:
         raise Parked(f"{CHANGED}its stored form cannot be read ({error.error_count()} faults).") from error
-    missing = sorted(set(spec.tools) - set(all_tools()))
+    missing = sorted(set(tools_of(spec)) - set(all_tools()))
     if missing:
         raise Parked(f"{CHANGED}it has no tool {', '.join(missing)} any more.")
     if fingerprint(spec) != order.fingerprint:

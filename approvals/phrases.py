@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from pydantic import ValidationError
 
-from agents.catalogue import ToolFacts, all_tools
+from agents.catalogue import ToolFacts, known_tools
 from agents.words import gettext_noop
 from approvals import money
 from approvals.enums import DecisionType, RequestKind, RequestStatus
@@ -53,7 +53,7 @@ def reader() -> str:
 
 
 def facts_of(tool: str) -> ToolFacts | None:
-    return all_tools().get(tool)
+    return known_tools().get(tool)
 
 
 def label(name: str) -> str:

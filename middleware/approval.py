@@ -12,7 +12,7 @@ from langgraph.types import Command  # noqa: TID251 - only the type of a result
 
 from middleware import predicates
 from middleware.calls import call_id, thread_of
-from middleware.options import Gate
+from middleware.options.people import Gate
 from middleware.ports import Approvals
 
 type Result = ToolMessage | Command[Any]
@@ -34,10 +34,11 @@ class HumanInTheLoop(HumanInTheLoopMiddleware[Any, Any, Any]):
     Args:
         gates: How each tool is decided. Tools that are not listed are never asked about.
         approvals: Verdicts on record.
+        path: The sub-agents that lie above, outermost first.
     """
 
-    def __init__(self, gates: Mapping[str, Gate], approvals: Approvals) -> None:
-        self._approvals = approvals
+    def __init__(self, gates: Mapping[str, Gate], approvals: Approvals, path: tuple[str, ...] = ()) -> None:
+        self._approvals, self._path = approvals, path
         super().__init__(
             interrupt_on={tool: self._config(tool, gate) for tool, gate in gates.items()},
             interrupt_mode="per_call",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from middleware import predicates
-from middleware.options import Gate, HumanInTheLoopOptions
+from middleware.options.people import Gate, HumanInTheLoopOptions
 from middleware.ports import Judge
 
 type SpecMiddleware = Iterable[Mapping[str, Any]]

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from agents import faults
 from agents.canonical import Uncanonical, call_digest, canonical
-from agents.catalogue import Check, CheckUnavailable, ToolFacts, all_tools
+from agents.catalogue import Check, CheckUnavailable, ToolFacts, known_tools
 from agents.contracts import Message, Parked, Question, RunOrder, Snapshot
 from agents.interrupts import resume_value
 from approvals import cleaning, money, notify, stopping
@@ -36,7 +36,7 @@ class DjangoDesk:
     def __init__(self, session: DriveSession, thread_id: str) -> None:
         self.session, self.thread_id = session, thread_id
         self.run: Run | None = None
-        self.tools = all_tools()
+        self.tools = known_tools()
         self.stream = _Stream()
 
     # --- the run -----------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def _in_flight(run: Run) -> bool:
 
 def _done(run: Run) -> list[str]:
     """Effects of this run, in words: what a stop does not take back."""
-    tools = all_tools()
+    tools = known_tools()
     rows = ToolExecution.objects.filter(run=run, status=ExecutionStatus.SUCCEEDED).order_by("finished_at")
     return [
         money.fill(tools[row.tool].title, row.result or {}) if row.tool in tools else row.tool for row in rows

@@ -10,7 +10,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from agents.canonical import Uncanonical, canonical
-from agents.catalogue import Check, CheckUnavailable, all_tools
+from agents.catalogue import Check, CheckUnavailable, known_tools
 from approvals.argform.patch import Change, compare
 from approvals.argform.pointer import get
 from approvals.argform.schema import classify
@@ -115,7 +115,7 @@ def _lock_errors(request: ApprovalRequest, args: dict[str, Any]) -> dict[str, st
 def _business_errors(
     request: ApprovalRequest, args: Mapping[str, Any], context: Mapping[str, Any]
 ) -> dict[str, str]:
-    facts = all_tools().get(request.tool)
+    facts = known_tools().get(request.tool)
     if facts is None or facts.check is None:
         return {}
     try:

@@ -19,7 +19,7 @@ from middleware.ports import SessionLost
 from middleware.stack import build_stack
 from tests.fakes import MemoryApprovals
 from tests.models import ScriptedModel
-from tests.unit.middleware.test_rules import ERROR, GUARD, HITL, LIMIT, TOOLS
+from tests.unit.middleware.stacks import ERROR, GUARD, HITL, LIMIT, TOOLS
 
 
 class World:

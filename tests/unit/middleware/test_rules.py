@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from agents.catalogue import all_tools, fingerprint
 from agents.refunds.spec import spec
-from middleware import catalogue, policy, predicates
+from middleware import policy, predicates
 from middleware.stack import StackError, build_stack, lint
 from tests.fakes import MemoryApprovals
-
-OVER = {"use": "amount_over", "arg": "amount", "value": 1000}
+from tests.unit.middleware.stacks import ERROR, GOOD, GUARD, HITL, LIMIT, OVER, RETRY, TOOLS, gate
 
 
 @pytest.mark.parametrize(
@@ -82,28 +80,6 @@ def test_the_shipped_policy_is_read_from_the_spec():
 # --- the order contract
 
 
-@dataclass(frozen=True)
-class Tool:
-    name: str
-    effect: str
-
-
-TOOLS = {tool.name: tool for tool in (Tool("pay", "write"), Tool("see", "read"), Tool("ask", "ask"))}
-LIMIT = {"use": "model_call_limit", "run_limit": 9, "on_limit": "ask"}
-HITL = {
-    "use": "human_in_the_loop",
-    "interrupt_on": {"pay": {"when": OVER}, "ask": {"allowed_decisions": ["respond"]}},
-}
-ERROR = {"use": "tool_error", "tools": ["see"]}
-GUARD = {"use": "write_guard"}
-RETRY = {"use": "tool_retry", "tools": ["see"]}
-GOOD = [LIMIT, HITL, ERROR, GUARD, RETRY]
-
-
-def gate(**changes):
-    return {"use": "human_in_the_loop", "interrupt_on": HITL["interrupt_on"] | changes}
-
-
 def test_a_good_stack_has_no_findings():
     assert lint(GOOD, TOOLS) == []
     assert lint(spec().middleware, all_tools()) == []
@@ -167,60 +143,6 @@ def test_two_instances_with_ids_are_two():
     assert lint(stack, TOOLS) == []
     names = [middleware.name for middleware in build_stack(stack, tools=TOOLS, approvals=MemoryApprovals())]
     assert names[-2:] == ["ToolRetryMiddleware", "ToolRetryMiddleware[slow]"]
-
-
-# --- the catalogue
-
-EXAMPLES = {
-    "human_in_the_loop": [HITL],
-    "model_call_limit": [LIMIT, {"use": "model_call_limit", "thread_limit": 3}],
-    "tool_call_limit": [
-        {"use": "tool_call_limit", "tool_name": "pay", "run_limit": 2, "on_limit": "ask"},
-        {"use": "tool_call_limit", "tool_name": "pay", "thread_limit": 2},
-        {"use": "tool_call_limit", "thread_limit": 2, "exit_behavior": "end"},
-    ],
-    "pii": [{"use": "pii", "pii_type": "email"}, {"use": "pii", "pii_type": "badge", "detector": "B-[0-9]+"}],
-    "tool_error": [ERROR],
-    "write_guard": [GUARD],
-    "tool_retry": [RETRY],
-    "model_retry": [{"use": "model_retry"}],
-}
-
-
-def test_every_entry_has_an_example():
-    assert set(EXAMPLES) == set(catalogue.ENTRIES)
-
-
-@pytest.mark.parametrize("example", [example for some in EXAMPLES.values() for example in some], ids=str)
-def test_an_entry_tells_the_name_and_hooks_of_what_it_builds(example):
-    from langchain.agents.middleware import AgentMiddleware
-
-    entry, options = catalogue.parse(example)
-    built = entry.build(options, catalogue.Surroundings(TOOLS, MemoryApprovals()))
-    assert built.name == entry.title(options)
-    assert [tool.name for tool in getattr(built, "tools", [])] == [
-        tool.name for tool in entry.adds_tools(options)
-    ]
-    hooks = (
-        "before_agent",
-        "before_model",
-        "wrap_model_call",
-        "after_model",
-        "wrap_tool_call",
-        "after_agent",
-    )
-    own = {hook for hook in hooks if getattr(type(built), hook) is not getattr(AgentMiddleware, hook)}
-    assert own <= set(entry.hooks)
-
-
-def test_the_catalogue_is_json():
-    import json
-
-    described = json.loads(json.dumps(catalogue.describe()))
-    assert {entry["name"] for entry in described} == set(EXAMPLES)
-    assert all(
-        entry["available"] and entry["options_schema"]["additionalProperties"] is False for entry in described
-    )
 
 
 def test_the_fingerprint_follows_the_rule():

@@ -1,4 +1,4 @@
-"""Options of the middleware we ship, as pydantic models: what may stand beside "use" in an agent's spec. Light."""
+"""Options of what asks people: approvals and limits. Light."""
 
 from __future__ import annotations
 
@@ -7,21 +7,9 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from middleware import predicates
+from middleware.options.base import Options, ToolName
 
 Decision = Literal["approve", "edit", "reject", "respond"]
-RetryOn = Literal["connection", "timeout", "any"]
-
-
-class Options(BaseModel):
-    """Base of all: unknown keys are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    id: str | None = Field(
-        default=None,
-        pattern=r"^[a-z][a-z0-9_-]{0,39}$",
-        description="Tells two instances of the same middleware apart.",
-    )
 
 
 class Gate(BaseModel):
@@ -65,7 +53,7 @@ class Gate(BaseModel):
 
 
 class HumanInTheLoopOptions(Options):
-    interrupt_on: dict[str, Gate] = Field(min_length=1)
+    interrupt_on: dict[str, Gate] = Field(min_length=1, description="Tool name: how it is decided.")
     interrupt_mode: Literal["per_call"] = "per_call"  # batched threads can be bricked by one bad answer
 
 
@@ -75,8 +63,10 @@ class _LimitOptions(Options):
     With "ask" a `run_limit` counts through all pauses of a run. LangChain's own forgets its count at every resume.
     """
 
-    thread_limit: int | None = Field(default=None, ge=1)
-    run_limit: int | None = Field(default=None, ge=1)
+    thread_limit: int | None = Field(default=None, ge=1, description="In all runs of a case.")
+    run_limit: int | None = Field(
+        default=None, ge=1, description="From one message of the case to its answer."
+    )
     on_limit: Literal["ask", "end"] = "end"
     hard_cap: int | None = Field(default=None, ge=1, description="Nobody can grant more than this.")
 
@@ -102,60 +92,47 @@ class ModelCallLimitOptions(_LimitOptions):
 
 
 class ToolCallLimitOptions(_LimitOptions):
-    tool_name: str | None = None
+    tool_name: ToolName | None = Field(default=None, description="None: all tools together.")
     exit_behavior: Literal["continue", "end", "error"] = "continue"
 
     @model_validator(mode="after")
     def _one_tool(self) -> Self:
         if self.on_limit == "ask" and not self.tool_name:
             raise ValueError('with on_limit "ask" give tool_name: a person is asked about one tool')
+        both = self.thread_limit is not None and self.run_limit is not None
+        if both and (self.run_limit or 0) > (self.thread_limit or 0):
+            raise ValueError("run_limit is not above thread_limit")
         return self
 
 
-class PiiOptions(Options):
-    pii_type: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")
-    strategy: Literal["block", "redact", "mask", "hash"] = "redact"
-    detector: str | None = Field(
-        default=None, max_length=500, description="A regular expression, for own types."
-    )
-    apply_to_input: bool = True
-    apply_to_output: bool = False
-    apply_to_tool_results: bool = False
+class SpendLimitOptions(Options):
+    """Tokens, or money when prices are given. A person is asked for more, up to `hard_cap`."""
+
+    tokens: int | None = Field(default=None, ge=1, description="Input and output tokens together.")
+    cost: float | None = Field(default=None, gt=0, description="In the currency of the prices.")
+    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
+    input_price: float = Field(default=0, ge=0, description="For a million input tokens.")
+    output_price: float = Field(default=0, ge=0, description="For a million output tokens.")
+    hard_cap: float | None = Field(default=None, gt=0, description="Nobody can grant more than this in all.")
+    scope: Literal["run", "thread"] = "run"
 
     @model_validator(mode="after")
-    def _detectable(self) -> Self:
-        if self.detector is None and self.pii_type not in (
-            "email",
-            "credit_card",
-            "ip",
-            "mac_address",
-            "url",
-        ):
-            raise ValueError(f"pii_type {self.pii_type!r} is not built in: give a detector")
+    def _consistent(self) -> Self:
+        if (self.tokens is None) == (self.cost is None):
+            raise ValueError("give tokens or cost")
+        if self.cost is not None and not (self.input_price or self.output_price):
+            raise ValueError("a limit by cost needs input_price and output_price")
+        if self.hard_cap is not None and self.hard_cap < self.limit:
+            raise ValueError("hard_cap is not below the limit")
         return self
 
-
-class ToolErrorOptions(Options):
-    tools: tuple[str, ...] = Field(min_length=1, description="Reads whose errors the model may see.")
-
-
-class WriteGuardOptions(Options):
-    pass
+    @property
+    def limit(self) -> float:
+        return self.cost if self.cost is not None else float(self.tokens or 1)
 
 
-class _RetryOptions(Options):
-    max_retries: int = Field(default=2, ge=0, le=10)
-    retry_on: tuple[RetryOn, ...] = Field(default=("connection", "timeout"), min_length=1)
-    backoff_factor: float = Field(default=2.0, ge=0, le=10)
-    initial_delay: float = Field(default=1.0, ge=0, le=60, description="Seconds.")
-    max_delay: float = Field(default=30.0, ge=0, le=300, description="Seconds.")
-    jitter: bool = True
-
-
-class ToolRetryOptions(_RetryOptions):
-    tools: tuple[str, ...] = Field(min_length=1, description="Reads only; a retried write may happen twice.")
-
-
-class ModelRetryOptions(_RetryOptions):
-    retry_on: tuple[RetryOn, ...] = Field(default=("any",), min_length=1)
-    on_failure: Literal["error", "continue"] = "error"
+class RepeatGuardOptions(Options):
+    tools: tuple[ToolName, ...] = Field(
+        default=(),
+        description="Tools whose repeated proposals are answered at once; none: every tool that asks.",
+    )

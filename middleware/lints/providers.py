@@ -1,0 +1,57 @@
+"""Middleware that belongs to one provider, with a model of another. Light."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from middleware.lints.finding import Lint, Stack, error, warning
+
+CLAUDE = ("anthropic",)
+BEDROCK = ("bedrock", "bedrock_converse", "anthropic_bedrock", "aws")
+FAILS_ELSEWHERE = {
+    "anthropic_bash": CLAUDE,
+    "anthropic_text_editor": CLAUDE,
+    "anthropic_memory": CLAUDE,
+    "provider_tool_search": ("anthropic", "openai"),
+}
+IDLE_ELSEWHERE = {"anthropic_prompt_caching": CLAUDE, "bedrock_prompt_caching": BEDROCK}
+
+
+def provider_of(model: str) -> str:
+    """ "" when the string does not say it."""
+    head, colon, _ = model.partition(":")
+    return head if colon and head != "demo" else ""
+
+
+def providers(stack: Stack) -> Iterator[Lint]:
+    if not stack.model or stack.model == "demo:scripted":
+        return
+    named = provider_of(stack.model) or stack.model
+    for _, entry, options in stack.named(*FAILS_ELSEWHERE, *IDLE_ELSEWHERE):
+        wanted = FAILS_ELSEWHERE.get(entry.name) or IDLE_ELSEWHERE[entry.name]
+        if named in wanted or (not provider_of(stack.model) and not stack.model.startswith("demo:")):
+            continue
+        if entry.name in FAILS_ELSEWHERE or options.unsupported_model_behavior == "raise":
+            text = (
+                f"{entry.name} works with {' or '.join(wanted)} only: with {stack.model} every run would fail"
+            )
+            yield error("wrong-provider", text)
+        else:
+            yield warning("idle-provider", f"{entry.name} does nothing with {stack.model}")
+
+
+def searched_files(stack: Stack) -> Iterator[Lint]:
+    kept = {
+        "text_editor_files": "anthropic_text_editor",
+        "memory_files": "anthropic_memory",
+    }
+    for _, entry, options in stack.named("anthropic_file_search"):
+        wanted = kept[options.state_key]
+        if not any(found.where == "state" for _, _, found in stack.named(wanted)):
+            yield warning(
+                "nothing-to-search",
+                f"{entry.name} looks in the files of {wanted} in the state, which is not there",
+            )
+
+
+RULES = (providers, searched_files)
