@@ -9,7 +9,7 @@ help:
 	@echo "make run      start everything at http://127.0.0.1:8000 (PORT=8001 for another port); Ctrl-C stops it"
 	@echo "make test     run all tests                              (ARGS='-k name' to choose)"
 	@echo "make check    lint, format, types, import rules, Django checks"
-	@echo "make chaos    the kill matrix: kill -9 at every named point (about a quarter of an hour)"
+	@echo "make chaos    kill -9 at every named point, then a soak   (SECONDS=300 SEED=1; about half an hour)"
 	@echo "make bench    figures: web process, time of a cycle"
 	@echo "make lock     refresh requirements.txt and requirements-dev.txt"
 	@echo "make reset    delete the data kept on this machine       (YES=1 asks nothing)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,18 @@ __all__ = ["checkpoint_tables", "office"]
 
 ENDED = ("success", "error", "cancelled", "parked")
 TILLS = ("pay_back", "pay_blind")
+
+
+OUTCOMES: Counter[tuple[str, str]] = Counter()
+"""(what was killed, how it came out) of every case of the matrix."""
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """The matrix in numbers."""
+    if OUTCOMES:
+        terminalreporter.write_sep("-", "kill matrix: cases by outcome")
+        for (what, outcome), count in sorted(OUTCOMES.items()):
+            terminalreporter.write_line(f"{what:40} {outcome:44} {count:4}")
 
 
 def gated_spec(monkeypatch: Any) -> None:

@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 
 from approvals.enums import Scope
 from approvals.models import ApprovalRequest, AuditEvent, Decision, Run, ToolExecution
-from tests.chaos.conftest import ENDED, gated_spec, honest
+from tests.chaos.conftest import ENDED, OUTCOMES, gated_spec, honest
 from tests.processes.conftest import FAST, by_token, signed_in
 from tests.services import Web, Worker, wait_until
 
@@ -108,6 +108,9 @@ def test_killed(staffed, orders, points, victim, shape, tool):
                 office.decide(request, **answer)
     assert [office.amounts(o) for o, _c, _a in wanted] == [[f"{a}.00"] for _o, _c, a in wanted]
     assert (run.status, run.answer) == ("success", "the end")
+    asked = run.requests.filter(kind="unknown_outcome").exists()
+    end = "one effect, a person was asked or it was looked up" if asked else "one effect, settled by itself"
+    OUTCOMES[(f"{victim}, {shape}, {tool}", end)] += 1
     left = plans / str(run.thread_id)
     assert not left.exists() or len(points.split()) == 2, f"{points} did not fire"
     left.unlink(missing_ok=True)
@@ -140,6 +143,7 @@ def survived(web, press):
         press()
     wait_until(lambda: not web.running, 10, "the web process survived")
     web.start().wait_ready()
+    OUTCOMES[("web", "the same again once it is back: one change")] += 1
     return press()
 
 

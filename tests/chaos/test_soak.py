@@ -38,7 +38,7 @@ from tests.services import Postgres, Valkey, Worker, wait_until
 
 pytestmark = pytest.mark.chaos
 
-SECONDS = float(os.environ.get("SECONDS", "60"))
+SECONDS = float(os.environ.get("SECONDS", "300"))
 SEED = int(os.environ.get("SEED", "1"))
 HEAL_SECONDS = 180
 OPEN_AT_ONCE = 12
