@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.conf import settings
 from django.db import connection
 from django.db.models import Q
@@ -15,7 +17,7 @@ from approvals.adapters.ledger import DjangoApprovals, DjangoLedger
 from approvals.adapters.session import DriveSession, locked
 from approvals.enums import RequestStatus
 from approvals.models import ApprovalRequest
-from approvals.services import runs
+from approvals.services import retention, runs
 from middleware.ports import SessionLost
 
 LOOK_AGAIN = 3  # a hint that met our lock was dropped, so look once more after the unlock
@@ -57,6 +59,21 @@ def _drive(session: DriveSession, thread_id: str) -> Outcome:
             with session.use():
                 runs.note_failure(run=desk.run, error=f"{type(error).__name__}: {error}")
         raise
+
+
+def prune_thread(thread_id: str, older_than: timedelta, *, forget: bool) -> bool:
+    """Keep only the last checkpoint of a case at rest, or none. False: somebody works on it, or has just begun."""
+    with locked(thread_id) as session:
+        if session is None:
+            return False
+        with session.use():
+            thread = retention.prunable(older_than).filter(pk=thread_id).first()
+        if thread is None:
+            return False
+        session.saver.prune([thread_id], strategy="delete" if forget else "keep_latest")
+        with session.use():
+            retention.mark_pruned(thread)
+        return True
 
 
 def _decided_meanwhile(thread_id: str) -> bool:

@@ -34,6 +34,7 @@ class Thread(models.Model):
     )  # +1 whenever its lock is taken; a lower fence may not touch the ledger
     created_at = models.DateTimeField(db_default=Now())
     updated_at = models.DateTimeField(db_default=Now())
+    pruned_at = models.DateTimeField(null=True)  # its checkpoints, by `manage.py prune`
 
     class Meta:
         indexes = [

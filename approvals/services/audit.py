@@ -65,6 +65,7 @@ ACTIONS: dict[str, Any] = {
     "agent.published": _("Published an agent version"),
     "work.drained": _("Stopped all work"),
     "work.resumed": _("Let work go on"),
+    "work.pruned": _("Dropped old checkpoints and live updates"),
 }
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 import httpx
@@ -19,7 +20,8 @@ from approvals.services import requests
 from approvals.tasks import sweep
 from tests import plugin
 from tests.engine.conftest import refund
-from tests.services import Postgres, wait_until
+from tests.processes.conftest import by_token, signed_in
+from tests.services import Postgres, Valkey, wait_until
 
 DONE = {"text": "the end"}
 
@@ -159,3 +161,34 @@ def test_expiry_and_approval_at_the_same_instant_have_one_winner(office):
             endings = AuditEvent.objects.filter(action__in=["request.approved", "request.expired"])
             assert endings.filter(object_id=str(request.pk)).count() == 1
     assert sum(won.values()) == 200
+
+
+def test_a_frozen_broker_keeps_nobody_waiting(office, web):
+    """Submitting, reading and deciding need Postgres alone; the hints come late, or the sweep replaces them."""
+    office.hire().wait_ready()
+    first = office.open({"calls": [refund("A-20931", 1280)]}, DONE)
+    request = office.request(first)
+    by_sam, by_rita = by_token(web.url, office.sam), by_token(web.url, office.rita)
+    page = signed_in(web.url, office.rita)
+    with frozen_broker():
+        opened = by_sam("/cases", {"agent": "refunds", "message": json.dumps({"script": [DONE]})})
+        assert opened.status_code == 201
+        answer = {"type": "approve", "rev": request.rev, "digest": request.digest}
+        decided = by_rita(f"/requests/{request.pk}/decisions", answer)
+        assert decided.status_code == 201
+        assert page.get("/inbox/").status_code == 200
+        assert page.get("/healthz").json() == {"status": "ok"}
+        assert page.get("/readyz").json()["broker"] == "down"
+    office.until(first, "success")
+    office.until(Run.objects.get(pk=opened.json()["run_id"]), "success")
+    assert office.amounts("A-20931") == ["1280.00"]
+
+
+@contextmanager
+def frozen_broker():
+    (server,) = (process for process in plugin._running if isinstance(process, Valkey))
+    server.freeze()
+    try:
+        yield
+    finally:
+        server.thaw()
