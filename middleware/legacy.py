@@ -205,12 +205,11 @@ def _without(value: Any, name: str) -> Any:
 
 
 def _shell(entry: dict[str, Any], _: _Known) -> Iterator[Note]:
-    policy = entry.get("execution_policy")
-    entry["execution_policy"] = _renamed(policy, POLICIES)
-    if entry["execution_policy"] is None:
-        del entry["execution_policy"]
-    elif entry["execution_policy"] != policy:
-        yield Note(MOVED, {"use": entry["use"], "old": "execution_policy", "new": "a policy by name"})
+    policy = entry.pop("execution_policy", None)
+    if policy is not None:
+        entry["execution_policy"] = new = _renamed(policy, POLICIES)
+        if isinstance(new, dict) and any(old in str(policy) for old in POLICIES):
+            yield Note(MOVED, {"use": entry["use"], "old": "execution_policy", "new": f"named {new['use']}"})
     if isinstance(entry.get("startup_commands"), str):
         entry["startup_commands"] = [entry["startup_commands"]]
     if isinstance(entry.get("shutdown_commands"), str):
@@ -229,14 +228,15 @@ def _renamed(value: Any, names: Mapping[str, str]) -> Any:
 
 def _filesystem(entry: dict[str, Any], _: _Known) -> Iterator[Note]:
     if entry.pop("long_term_memory", False):
-        entry["backend"] = {"use": "composite", "routes": {"/memories/": {"use": "store"}}}
+        entry["backend"] = {"use": "composite", "routes": {"/memories/": "store"}}
         yield Note(MOVED, {"use": "filesystem", "old": "long_term_memory", "new": "a composite backend"})
     if "backend" in entry:
         backend = _renamed(entry.pop("backend"), BACKENDS)
         if isinstance(backend, dict) and backend["use"] == "composite":
             routes = backend.get("routes", {})
             backend["routes"] = {path: _renamed(place, BACKENDS) for path, place in routes.items()}
-            backend["default"] = _renamed(backend.get("default", "state"), BACKENDS)
+            if "default" in backend:
+                backend["default"] = _renamed(backend["default"], BACKENDS)
         if backend is not None:
             entry["backend"] = backend
     yield from _moved(entry, "tool_descriptions", "custom_tool_descriptions", entry.get("tool_descriptions"))

@@ -5,12 +5,13 @@ A rule in JSON: `{"use": "amount_over", "arg": "amount", "value": 1000}`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, field_validator
 
 from middleware.ports import Args, Judge, Verdict
 
@@ -39,6 +40,23 @@ class AmountOverByCurrency(_Options):
     arg: str = Field(min_length=1)
     currency_arg: str = Field(min_length=1)
     limits: dict[str, Annotated[Limit, Field(ge=0)]] = Field(min_length=1)
+
+
+class TextOutside(_Options):
+    """`allow`: regular expressions; a text that matches one of them as a whole needs no person."""
+
+    arg: str = Field(min_length=1)
+    allow: tuple[Annotated[str, Field(min_length=1, max_length=500)], ...] = Field(min_length=1)
+
+    @field_validator("allow")
+    @classmethod
+    def _compile(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in value:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"{pattern} is no regular expression: {error}") from error
+        return value
 
 
 @dataclass(frozen=True)
@@ -71,6 +89,15 @@ def _over_by_currency(options: AmountOverByCurrency, args: Args) -> bool:
     return amount is None or limit is None or not Decimal(0) <= amount <= Decimal(str(limit))
 
 
+def _outside(options: TextOutside, args: Args) -> bool:
+    text = args.get(options.arg)
+    return not isinstance(text, str) or not any(re.fullmatch(pattern, text) for pattern in options.allow)
+
+
+def _outside_words(options: TextOutside) -> str:
+    return f"{options.arg} other than {' or '.join(options.allow)}"
+
+
 def _by_currency_words(options: AmountOverByCurrency) -> str:
     limits = ", ".join(f"{currency} {limit:,}" for currency, limit in sorted(options.limits.items()))
     return f"{options.arg} over {limits}, or in another currency"
@@ -83,6 +110,7 @@ PREDICATES: Mapping[str, Predicate] = {
         Predicate("never", _None, lambda _, __: False, lambda _: "no call", gates=False),
         Predicate("amount_over", AmountOver, _over, lambda options: f"{options.arg} over {options.value:,}"),
         Predicate("amount_over_by_currency", AmountOverByCurrency, _over_by_currency, _by_currency_words),
+        Predicate("text_outside", TextOutside, _outside, _outside_words),
     )
 }
 

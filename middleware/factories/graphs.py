@@ -9,7 +9,23 @@ from middleware.entry import NotProvided
 
 type Make = Callable[[], Any]
 
-_GRAPHS: dict[str, Make] = {}
+
+def _echo() -> Any:
+    """Answers with the task it was given: for trying things out."""
+    from langchain_core.messages import AIMessage  # noqa: PLC0415 - slow
+    from langgraph.graph import END, START, MessagesState, StateGraph  # noqa: PLC0415 - slow
+
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage(f"The task was: {state['messages'][-1].text}")]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("answer", answer)
+    graph.add_edge(START, "answer")
+    graph.add_edge("answer", END)
+    return graph.compile()
+
+
+_GRAPHS: dict[str, Make] = {"echo": _echo}
 
 
 def register_graph(name: str, make: Make) -> None:

@@ -28,6 +28,8 @@ def providers(stack: Stack) -> Iterator[Lint]:
         return
     named = provider_of(stack.model) or stack.model
     for _, entry, options in stack.named(*FAILS_ELSEWHERE, *IDLE_ELSEWHERE):
+        if entry.name == "provider_tool_search" and not options.searchable_tools:
+            continue  # it then does nothing, with any model
         wanted = FAILS_ELSEWHERE.get(entry.name) or IDLE_ELSEWHERE[entry.name]
         if named in wanted or (not provider_of(stack.model) and not stack.model.startswith("demo:")):
             continue

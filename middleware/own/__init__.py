@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,6 @@ def packages() -> tuple[str, ...]:
 def entries() -> Iterator[Entry]:
     """One for each file, by its name."""
     for package in packages():
-        folder = Path(str(import_module(package).__file__)).parent
-        for module in sorted(iter_modules([str(folder)]), key=lambda found: found.name):
+        for module in sorted(iter_modules(import_module(package).__path__), key=lambda found: found.name):
             if module.name not in HELPERS and not module.name.startswith("_"):
                 yield import_module(f"{package}.{module.name}").OWN.entry(package, module.name)
