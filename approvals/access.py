@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
@@ -240,13 +241,31 @@ def may_follow(user: User, topics: list[str]) -> list[str]:
     return [topic for topic in topics if _may_follow_one(user, topic)]
 
 
+def visible_ids(user: User, ids: Collection[str]) -> frozenset[str]:
+    """Which of these cases, runs and requests the person may see."""
+    if sees_everything(user) or is_support(user):
+        return frozenset(ids)
+    known = [pk for pk in ids if _is_uuid(pk)]
+    found = (
+        rows.filter(pk__in=known).values_list("pk", flat=True)
+        for rows in (requests(user), threads(user), runs(user))
+    )
+    return frozenset(str(pk) for pks in found for pk in pks)
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _may_follow_one(user: User, topic: str) -> bool:
     kind, _, pk = topic.partition(":")
     if kind == "inbox":
         return bool(roles(user)) and not pk
-    try:
-        UUID(pk)
-    except ValueError:
+    if not _is_uuid(pk):
         return False
     found: dict[str, QuerySet[Any]] = {"thread": threads(user), "run": runs(user), "request": requests(user)}
     return kind in found and found[kind].filter(pk=pk).exists()

@@ -14,6 +14,7 @@ from approvals import access
 from approvals.actors import Actor
 from approvals.enums import Scope
 from approvals.handshake import identify, in_thread, origin_fits
+from approvals.models import User
 from approvals.notify import group_name
 from approvals.services import events
 
@@ -29,6 +30,7 @@ NEWEST = 2**62
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     HEARTBEAT = 25.0
     topics: set[str]
+    person: User
     frames: int = 0
     heart: asyncio.Task[None] | None = None
 
@@ -71,6 +73,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if actor is None:
             await self.close(SIGNED_OUT)
             return
+        self.person = actor.person
         room = MAX_TOPICS - len(self.topics)
         fresh = [topic for topic in topics if topic not in self.topics][:room]
         wanted = [topic for topic in topics if topic in self.topics or topic in fresh]
@@ -79,7 +82,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.channel_layer.group_add(group_name(topic), self.channel_name)
         self.topics |= set(allowed)
         replay = await in_thread(events.replay, allowed, since)
-        for nudge in replay.nudges:
+        for nudge in await self._named(replay.nudges):
             await self._say(nudge)
         resync = replay.resync or since > replay.seq  # a number from the future: the database was restored
         await self._say({"type": "ready", "seq": replay.seq, "topics": allowed, "resync": resync})
@@ -106,6 +109,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         actor = await self._actor()
         if actor is None:
             return SIGNED_OUT
+        self.person = actor.person
         topics = sorted(self.topics)
         allowed = await in_thread(access.may_follow, actor.person, topics)
         return None if len(allowed) == len(topics) else FORBIDDEN
@@ -119,7 +123,18 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def nudge(self, message: dict[str, Any]) -> None:
         """From the channel layer: ids and numbers of one change."""
         if message["nudge"]["topic"] in self.topics:
-            await self._say(message["nudge"])
+            for nudge in await self._named([message["nudge"]]):
+                await self._say(nudge)
+
+    async def _named(self, nudges: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Everything that changes is told on the inbox, but by its id only to those who may see it."""
+        ids = {nudge["id"] for nudge in nudges if nudge["topic"] == events.INBOX}
+        visible = await in_thread(access.visible_ids, self.person, ids) if ids else frozenset()
+        hidden = ids - visible
+        return [
+            {**nudge, "id": ""} if nudge["topic"] == events.INBOX and nudge["id"] in hidden else nudge
+            for nudge in nudges
+        ]
 
     async def delta(self, message: dict[str, Any]) -> None:
         """From the channel layer: streamed text of a run."""

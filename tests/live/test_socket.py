@@ -76,9 +76,9 @@ async def follow(link: Link, *topics: str, since: int = 0) -> tuple[list[Any], d
     return replayed, message
 
 
-def change(*topics: str, kind: str = "changed") -> int:
+def change(*topics: str, kind: str = "changed", object_id: object = "1") -> int:
     with transaction.atomic():
-        events.record(*topics, kind=kind, object_id="1", rev=2)
+        events.record(*topics, kind=kind, object_id=object_id, rev=2)
     return events.current_seq()
 
 
@@ -93,6 +93,7 @@ def session(rita):
 
 
 async def test_follow_then_nudges(session):
+    request = await do(factories.make_request)
     before = await do(events.current_seq)
     async with socket(session) as link:
         replayed, ready = await follow(link, "inbox", since=before)
@@ -100,9 +101,24 @@ async def test_follow_then_nudges(session):
             [],
             {"type": "ready", "seq": before, "topics": ["inbox"], "resync": False},
         )
-        seq = await do(change, "inbox", kind="decided")
+        seq = await do(change, "inbox", kind="decided", object_id=request.pk)
         nudge = await link.receive_json_from(seconds=3)
-        assert nudge == {"seq": seq, "topic": "inbox", "type": "decided", "id": "1", "rev": 2}
+        assert nudge == {"seq": seq, "topic": "inbox", "type": "decided", "id": str(request.pk), "rev": 2}
+
+
+async def test_the_inbox_names_only_what_one_may_see(session):
+    """A reviewer hears that the inbox has changed, but not the ids of another queue."""
+    start = await do(events.current_seq)
+    other = await do(factories.make_request, queue="finance")
+    async with socket(session) as link:
+        replayed, _ = await follow(link, "inbox", since=start)
+        assert {nudge["id"] for nudge in replayed} == {""}
+        await do(change, "inbox", object_id=other.pk)
+        assert (await link.receive_json_from(seconds=3))["id"] == ""
+    tomas = await do(factories.make_user, "tomas", "support")
+    async with socket(await do(session_of, tomas)) as link:
+        replayed, _ = await follow(link, "inbox", since=start)
+        assert str(other.pk) in {nudge["id"] for nudge in replayed}
 
 
 async def test_what_was_missed_is_replayed_before_ready(session):
