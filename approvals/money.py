@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from babel.numbers import UnknownCurrencyError, format_currency, get_currency_name
 
+ISO_AMOUNT = re.compile(r"([A-Z]{3}) (-?[\d,]+(?:\.\d+)?)")
 BABEL_LOCALES = {"zh-hans": "zh_Hans_CN", "en": "en"}
 
 
@@ -34,6 +36,16 @@ def spoken(amount: Any, currency: str, language: str = "en") -> str:
     )
     rounded_away = number != round(number, 2)
     return exact if rounded_away else shown
+
+
+def respoken(params: Mapping[str, Any], language: str = "en") -> dict[str, Any]:
+    """Values of a sentence, those that are amounts ("CNY 1,280.00") written as everywhere else on the page."""
+    return {name: _again(value, language) for name, value in params.items()}
+
+
+def _again(value: Any, language: str) -> Any:
+    found = ISO_AMOUNT.fullmatch(value) if isinstance(value, str) else None
+    return spoken(found[2].replace(",", ""), found[1], language) if found else value
 
 
 def _is_currency(currency: str) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 from django.utils import translation
@@ -14,7 +16,7 @@ from pydantic import ValidationError
 from agents.catalogue import ToolFacts, known_tools
 from agents.words import gettext_noop
 from approvals import money
-from approvals.enums import DecisionType, RequestKind, RequestStatus
+from approvals.enums import DecisionType, RequestKind, RequestStatus, RunStatus
 from approvals.models import ApprovalRequest, Decision, Run
 from middleware import policy, predicates
 
@@ -48,6 +50,52 @@ NOTHING_RAN = {
 }
 
 
+ORDER_STATES = {
+    "placed": gettext_noop("placed"),
+    "shipped": gettext_noop("shipped"),
+    "delivered": gettext_noop("delivered"),
+    "cancelled": gettext_noop("cancelled"),
+}
+ACTORS = {  # those that are not people; a row has the English name
+    "Time to decide": gettext_noop("Time to decide"),
+    "Look-up by key": gettext_noop("Look-up by key"),
+}
+LEFT_UNKNOWN = {
+    RequestStatus.HANDLED_ELSEWHERE: gettext_noop(
+        "Settled by a look-up: the provider knows the call, it did go through."
+    ),
+    RequestStatus.SUPERSEDED: gettext_noop(
+        "Closed without an answer: whether the call went through is still unknown."
+    ),
+    RequestStatus.EXPIRED: gettext_noop(
+        "Closed without an answer: whether the call went through is still unknown."
+    ),
+    RequestStatus.WITHDRAWN: gettext_noop(
+        "Closed without an answer: whether the call went through is still unknown."
+    ),
+}
+
+
+EXPLANATIONS = (  # what the policy's computation says, sentence by sentence
+    gettext_noop("Everything that was paid has been refunded already."),
+    gettext_noop("%(asked)s was asked for; the policy allows up to %(most)s."),
+    gettext_noop("%(percent)s%% of the amount paid was asked for."),
+    gettext_noop("The order was cancelled: everything not yet refunded is returned."),
+    gettext_noop("Not delivered yet: open a case with the carrier before any refund."),
+    gettext_noop("Delivered %(days)s days ago."),
+    gettext_noop("Delivered %(days)s day ago."),
+    gettext_noop("Reported within %(days)s days: full refund."),
+    gettext_noop("Reported after %(days)s days: a specialist must look."),
+    gettext_noop("Changed mind: minus %(percent)s%% restocking."),
+    gettext_noop("After %(days)s days unopened goods are not taken back."),
+    gettext_noop("Late delivery: %(percent)s%% of the amount paid as a gesture."),
+    gettext_noop("The carrier says it was delivered: check the proof of delivery first."),
+    gettext_noop("No listed reason: goodwill, at the reviewer's judgement."),
+)
+PLACE = re.compile(r"%\((\w+)\)s")
+SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z\d])")
+
+
 def reader() -> str:
     return translation.get_language() or "en"
 
@@ -59,6 +107,20 @@ def facts_of(tool: str) -> ToolFacts | None:
 def label(name: str) -> str:
     """The name of an argument; unknown ones are spelled as they are."""
     return _(LABELS[name]) if name in LABELS else name.replace("_", " ").strip().capitalize()
+
+
+def agent(title: str) -> str:
+    """The name of an agent; one that nobody translated is shown as it is."""
+    return _(title) if title else ""
+
+
+def actor(name: str) -> str:
+    """Who closed something, as it is called in the reader's language."""
+    return _(ACTORS[name]) if name in ACTORS else name
+
+
+def order_state(state: str) -> str:
+    return _(ORDER_STATES[state]) if state in ORDER_STATES else state
 
 
 def queue_name(queue: str) -> str:
@@ -147,6 +209,8 @@ def outcome(request: ApprovalRequest) -> str:
     """How it ended, in two or three words."""
     if request.kind == RequestKind.UNKNOWN_OUTCOME and request.status == RequestStatus.RESPONDED:
         return _("Settled")
+    if request.kind == RequestKind.UNKNOWN_OUTCOME and request.status == RequestStatus.HANDLED_ELSEWHERE:
+        return _("Found by a look-up")
     if request.kind == RequestKind.LIMIT and request.status == RequestStatus.APPROVED:
         return _("Granted")
     if request.kind == RequestKind.LIMIT and request.status == RequestStatus.REJECTED:
@@ -191,7 +255,13 @@ def ending(request: ApprovalRequest) -> str:
         if request.default_answer:
             return _("Nobody answered in time: the agent went on with the answer set for this case.")
         return _("Nobody answered in time: the agent went on without an answer.")
-    return _(NOTHING_RAN[status]) if status in NOTHING_RAN else ""
+    said = LEFT_UNKNOWN if request.kind == RequestKind.UNKNOWN_OUTCOME else NOTHING_RAN
+    return _(said[status]) if status in said else ""
+
+
+def ran_not(request: ApprovalRequest) -> bool:
+    """It is certain that the call of this request did not run."""
+    return request.kind in (RequestKind.TOOL_CALL, RequestKind.LIMIT) and request.status in NOTHING_RAN
 
 
 def ago(gap: timedelta) -> str:
@@ -209,9 +279,32 @@ def check(found: Mapping[str, Any]) -> str:
     """A finding of the server in the reader's language; its English text if a place in it is missing."""
     text = str(found.get("text", ""))
     try:
-        return _(text) % dict(found.get("params") or {}) if text else ""
+        return _(text) % money.respoken(found.get("params") or {}, reader()) if text else ""
     except (KeyError, ValueError, TypeError):
         return text
+
+
+def explanation(text: str) -> str:
+    """A tool's English in the reader's language, as far as its sentences are known."""
+    said = [_retold(sentence) for sentence in SENTENCE_END.split(text)]
+    return ("" if reader().startswith("zh") else " ").join(said)
+
+
+def _retold(sentence: str) -> str:
+    for template in EXPLANATIONS:
+        if found := _pattern(template).fullmatch(sentence):
+            return _(template) % money.respoken(found.groupdict(), reader())
+    return sentence
+
+
+@cache
+def _pattern(template: str) -> re.Pattern[str]:
+    """A template as an expression that finds what its places hold."""
+    parts = PLACE.split(template)
+    places = [
+        f"(?P<{part}>[^:]+?)" if n % 2 else re.escape(part.replace("%%", "%")) for n, part in enumerate(parts)
+    ]
+    return re.compile("".join(places))
 
 
 WHY_NOT = {
@@ -246,10 +339,41 @@ def right(name: str) -> str:
     return _(RIGHTS[name]) if name in RIGHTS else name
 
 
-def run_state(run: Run) -> str:
+def run_state(run: Run, last: ApprovalRequest | None = None, *, decided: bool = False) -> str:
+    """`last`: what it asked last; a run whose last call did not run is not simply done."""
     if run.is_open and run.cancel_reason is not None:
         return _("Stopping")
-    return str(run.get_status_display())
+    if decided:
+        return _("Decided")
+    state = str(run.get_status_display())
+    if run.status != RunStatus.SUCCESS or last is None or not ran_not(last):
+        return state
+    return _("%(state)s · %(outcome)s") % {"state": state, "outcome": outcome(last)}
+
+
+def waits_for_sending(decision: Decision) -> str:
+    """What a decision leads to when the time to undo it is over; the countdown stands for "%(time)s"."""
+    match decision.type:
+        case DecisionType.APPROVE | DecisionType.EDIT:
+            return _("Runs in %(time)s.")
+        case DecisionType.RESPOND:
+            return _("The agent gets it in %(time)s.")
+    return _("The agent is told in %(time)s.")
+
+
+def sent(decision: Decision) -> str:
+    """The same when the time is over."""
+    match decision.type:
+        case DecisionType.APPROVE | DecisionType.EDIT:
+            return _("On its way.")
+        case DecisionType.RESPOND:
+            return _("The agent has it.")
+    return _("The agent is told.")
+
+
+def unasked(tool: str, args: Any) -> str:
+    """A call that ran without a person, because the rule did not ask for one."""
+    return _("%(call)s was within the rule: nobody was asked.") % {"call": call(tool, args)}
 
 
 # What services answer in English; pages say it through gettext. Sentences with values in them are said before the call.

@@ -23,6 +23,7 @@ from approvals.models import (
     Run,
     Step,
     Thread,
+    ToolExecution,
     User,
 )
 
@@ -87,6 +88,18 @@ def draft_of(user: User, request: ApprovalRequest) -> DecisionDraft | None:
     return DecisionDraft.objects.filter(user=user, request=request).first()
 
 
+def open_question(row: ToolExecution) -> ApprovalRequest | None:
+    """What asks people whether this call went through, while nobody knows."""
+    asked = ApprovalRequest.objects.filter(
+        thread_id=row.thread_id,
+        ai_message_id=row.ai_message_id,
+        tool_call_id=row.tool_call_id,
+        kind=RequestKind.UNKNOWN_OUTCOME,
+        status=RequestStatus.PENDING,
+    )
+    return asked.first()
+
+
 def decisions_of(request: ApprovalRequest) -> list[Decision]:
     return list(request.decisions.select_related("actor", "token").order_by("decided_at"))
 
@@ -113,9 +126,14 @@ def cases(user: User, *, before: datetime | None = None, search: str = "") -> li
             Q(title__icontains=search) | Q(customer_name__icontains=search) | Q(order_id__icontains=search)
         )
         found = found.filter(named | Q(number=int(search)) if _is_number(search) else named)
-    pending = ApprovalRequest.objects.filter(status=RequestStatus.PENDING).order_by("created_at")
-    runs = Run.objects.order_by("number").only(
-        "id", "thread", "number", "status", "answer", "error", "cancel_reason"
+    asked = ApprovalRequest.objects.order_by("created_at").defer("args_schema")
+    pending = asked.filter(status=RequestStatus.PENDING)
+    columns = ("id", "thread", "number", "status", "answer", "error", "cancel_reason")
+    calls = asked.filter(kind=RequestKind.TOOL_CALL)
+    runs = (
+        Run.objects.order_by("number")
+        .only(*columns)
+        .prefetch_related(Prefetch("requests", calls, to_attr="asked"))
     )
     ready = found.prefetch_related(
         Prefetch("requests", pending, to_attr="waiting"), Prefetch("runs", runs, to_attr="turns")
@@ -152,7 +170,12 @@ def runs(user: User, *, status: str = "", before: tuple[datetime, UUID] | None =
         moment, pk = before
         found = found.filter(Q(created_at__lt=moment) | Q(created_at=moment, pk__lt=pk))
     model_steps = Step.objects.filter(kind=StepKind.MODEL).only("run", "kind", "tool", "usage")
-    ready = found.prefetch_related(Prefetch("steps", model_steps, to_attr="model_steps"))
+    asked = ApprovalRequest.objects.order_by("created_at").only(
+        "run", "kind", "status", "rev", "tool_call_id"
+    )
+    ready = found.prefetch_related(
+        Prefetch("steps", model_steps, to_attr="model_steps"), Prefetch("requests", asked, to_attr="asked")
+    )
     return list(ready.order_by("-created_at", "-pk")[: PAGE + 1])
 
 

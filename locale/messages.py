@@ -54,8 +54,13 @@ def _in_template(source: str) -> Iterator[Message]:
 
 
 def _in_facts() -> Iterator[str]:
-    """Descriptions of arguments are hints in the form of an edit."""
-    from agents.catalogue import all_tools  # noqa: PLC0415 -- after the path is set below
+    """Names of agents; descriptions of arguments, which are hints in the form of an edit; titles of the demo policy."""
+    from agents.catalogue import all_tools, shipped_specs  # noqa: PLC0415 -- after the path is set below
+    from examples.shop.policies import POLICIES  # noqa: PLC0415 -- after the path is set below
+
+    yield from (spec.title for spec in shipped_specs())
+    for entry in POLICIES:
+        yield from (entry["title"], *(clause["title"] for clause in entry["clauses"]))
 
     for facts in all_tools().values():
         if facts.effect != "read":

@@ -8,13 +8,22 @@ from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
-from django.utils.safestring import SafeString
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from approvals import access, evidence, phrases, queries
 from approvals.contexts.run import Moment, Timeline
-from approvals.contexts.shared import TONES, Chip, Due, diff_lines, due_of
-from approvals.enums import RequestKind, RequestStatus, RunStatus, StepKind
+from approvals.contexts.shared import (
+    Chip,
+    Difference,
+    Due,
+    Effect,
+    differences,
+    due_of,
+    effect_of,
+    status_look,
+)
+from approvals.enums import RequestKind, RunStatus, StepKind
 from approvals.models import ApprovalRequest, Decision, Run, Step, Thread, ToolExecution, User
 from approvals.services import edits, events
 
@@ -46,6 +55,8 @@ class CaseRow:
             return Chip(_("Outcome unknown"), "unk", "circle-question-mark")
         if self.waiting:
             return Chip(_("Waiting"), "warn", "clock")
+        if self._decided:
+            return Chip(_("Decided"), "acc", "send")
         match self.turn.status if self.turn else "":
             case RunStatus.ERROR:
                 return Chip(_("Failed"), "bad", "circle-alert")
@@ -54,8 +65,32 @@ class CaseRow:
             case RunStatus.CANCELLED:
                 return Chip(_("Stopped"), "", "circle-stop")
             case RunStatus.SUCCESS:
-                return Chip(_("Done"), "ok", "check")
+                return self._done
         return Chip(_("Working"), "acc", "loader")
+
+    @property
+    def _decided(self) -> ApprovalRequest | None:
+        """The call that was decided, while the answer is on its way to the agent."""
+        asked: list[ApprovalRequest] = getattr(self.turn, "asked", [])
+        waits = self.turn is not None and self.turn.status == RunStatus.INTERRUPTED
+        return asked[-1] if waits and asked and not asked[-1].is_pending else None
+
+    @property
+    def _done(self) -> Chip:
+        """Green only if what was asked for happened."""
+        asked: list[ApprovalRequest] = getattr(self.turn, "asked", [])
+        if asked and phrases.ran_not(asked[-1]):
+            return Chip(phrases.outcome(asked[-1]), *status_look(asked[-1]))
+        return Chip(_("Done"), "ok", "check")
+
+    @property
+    def order_id(self) -> str:
+        """Of the case, else of the call that waits."""
+        if self.thread.order_id:
+            return self.thread.order_id
+        args = self.waiting[0].args if self.waiting else None
+        found = args.get("order_id") if isinstance(args, dict) else None
+        return found if isinstance(found, str) else ""
 
     @property
     def line(self) -> str:
@@ -69,6 +104,11 @@ class CaseRow:
                 if first.kind != RequestKind.TOOL_CALL
                 else _("Waits for a decision: %(title)s") % {"title": title}
             )
+        if decided := self._decided:
+            return _("%(outcome)s: %(call)s") % {
+                "outcome": phrases.outcome(decided),
+                "call": phrases.title(decided),
+            }
         turn = self.turn
         if turn is None:
             return ""
@@ -119,11 +159,11 @@ class Card:
 
     @property
     def tone(self) -> str:
-        return TONES[RequestStatus(self.request.status)][0]
+        return status_look(self.request)[0]
 
     @property
     def icon(self) -> str:
-        return TONES[RequestStatus(self.request.status)][1]
+        return status_look(self.request)[1]
 
     @property
     def outcome(self) -> str:
@@ -138,14 +178,42 @@ class Card:
         return None if self.request.is_pending else self.request.standing
 
     @property
-    def edit(self) -> list[tuple[str, SafeString]]:
+    def edit(self) -> list[Difference]:
         request = self.request
-        return diff_lines(edits.changes(request.args, request.final_args)) if request.final else []
+        return (
+            differences(edits.changes(request.args, request.final_args), request.args)
+            if request.final
+            else []
+        )
+
+    @property
+    def effect(self) -> Effect | None:
+        return effect_of(self.execution) if self.execution else None
+
+    @cached_property
+    def undo_seconds(self) -> float:
+        """Time in which the reviewer may still take the decision back."""
+        standing = self.standing
+        if standing is None or standing.sent_at:
+            return 0
+        return max(0.0, (standing.send_at - timezone.now()).total_seconds())
 
     @property
     def rev(self) -> str:
         row = self.execution
         return f"{self.request.rev}-{row.status if row else ''}"
+
+
+@dataclass(frozen=True)
+class Unasked:
+    """A call that ran without a person: nobody was asked, because the rule did not ask for one."""
+
+    execution: ToolExecution
+    sentence: str
+
+    @property
+    def effect(self) -> Effect:
+        return effect_of(self.execution)
 
 
 @dataclass
@@ -179,12 +247,16 @@ class Turn:
         return [m for m in moments if m.step and m.step.kind != StepKind.MESSAGE and m.step.pk not in said]
 
     @property
-    def calls(self) -> int:
-        return sum(step.kind == StepKind.TOOL for step in self.steps)
-
-    @property
     def lasted(self) -> float | None:
-        return (self.steps[-1].created_at - self.run.created_at).total_seconds() if self.steps else None
+        """Time that the agent worked, without the time in which it waited for people."""
+        if not self.steps:
+            return None
+        end = self.steps[-1].created_at
+        waited = [
+            (min(r.closed_at or end, end) - r.created_at).total_seconds() for r in self.run.requests.all()
+        ]
+        whole = (end - self.run.created_at).total_seconds()
+        return max(0.0, whole - sum(time for time in waited if time > 0))
 
     @cached_property
     def cards(self) -> list[Card]:
@@ -192,6 +264,18 @@ class Turn:
         return [
             Card(request, self.user, rows.get(request.tool_call_id)) for request in self.run.requests.all()
         ]
+
+    @cached_property
+    def unasked(self) -> list[Unasked]:
+        """Write calls that the rule let through."""
+        asked = {
+            request.tool_call_id
+            for request in self.run.requests.all()
+            if request.kind == RequestKind.TOOL_CALL
+        }
+        args = {str(call.get("id")): call.get("args") for step in self.steps for call in step.tool_calls}
+        rows = [row for row in self.run.executions.all() if row.tool_call_id not in asked]
+        return [Unasked(row, phrases.unasked(row.tool, args.get(row.tool_call_id))) for row in rows]
 
     @property
     def is_mine(self) -> bool:

@@ -19,10 +19,20 @@ from approvals.argform import fields, html
 from approvals.argform.patch import Change
 from approvals.argform.pointer import Json, parts
 from approvals.argform.values import show
-from approvals.contexts.run import Timeline
-from approvals.contexts.shared import TONES, Due, diff_lines, due_of, look_of
+from approvals.contexts.run import Timeline, timeline
+from approvals.contexts.shared import (
+    Difference,
+    Due,
+    Effect,
+    differences,
+    due_of,
+    effect_of,
+    is_found,
+    look_of,
+    status_look,
+)
 from approvals.contexts.trail import LogLine, log_line
-from approvals.enums import DecisionType, RequestKind, RequestStatus
+from approvals.enums import DecisionType, RequestKind
 from approvals.models import ApprovalRequest, Decision, DecisionDraft, Step, ToolExecution, User
 from approvals.services import edits, events, executions
 
@@ -39,6 +49,7 @@ class Argument:
     is_code: bool = False
     is_locked: bool = False
     source: Any = None  # evidence.Result, "message", or None
+    edited_by: str = ""  # the reviewer who put this value there
 
 
 PRESETS: dict[str, Any] = {
@@ -70,6 +81,13 @@ def in_order(schema: Mapping[str, Any], tool: str) -> dict[str, Any]:
     order = ["amount", *(name for name in listed if name != "amount")]
     names = sorted(properties, key=lambda name: order.index(name) if name in order else len(order))
     return {**schema, "properties": {name: properties[name] for name in names}}
+
+
+def _is_code(value: Json) -> bool:
+    """A number of an order or a customer: set in the fixed-width face."""
+    return (
+        isinstance(value, str) and value.isascii() and " " not in value and any(ch.isdigit() for ch in value)
+    )
 
 
 @dataclass
@@ -175,17 +193,12 @@ class Pane:
         value = node.value
         big = node.pointer == "/amount" and bool(self.amount)
         text = self.amount if big else show(node)
-        source = (
-            None if value in (None, "") else evidence.source_of(value, self.results, self.request.run.message)
-        )
-        code = (
-            isinstance(value, str)
-            and value.isascii()
-            and " " not in value
-            and any(ch.isdigit() for ch in value)
-        )
+        editor = self.standing.actor_name if self.standing and node.pointer in self.edited else ""
+        known = value not in (None, "") and not editor
+        source = evidence.source_of(value, self.results, self.request.run.message) if known else None
         return Argument(name, phrases.label(parts(node.pointer)[-1] if node.pointer else name), value, text,
-                        is_big=big, is_code=code or node.kind == "json", is_locked=node.locked, source=source)  # fmt: skip
+                        is_big=big, is_code=_is_code(value) or node.kind == "json", is_locked=node.locked, source=source,
+                        edited_by=editor)  # fmt: skip
 
     @property
     def fields(self) -> SafeString:
@@ -220,8 +233,8 @@ class Pane:
         return [(name, text()) for name, text in PRESETS.items()]
 
     @property
-    def changes(self) -> list[tuple[str, SafeString]]:
-        return diff_lines(self.typed.changes)
+    def changes(self) -> list[Difference]:
+        return differences(self.typed.changes, self.request.args)
 
     # --- what helps ---
     @cached_property
@@ -246,9 +259,7 @@ class Pane:
 
     @cached_property
     def timeline(self) -> Timeline:
-        return Timeline(
-            self.request.run, self.steps, [self.request], [self.execution] if self.execution else []
-        )
+        return timeline(self.request.run, self.steps)
 
     @cached_property
     def log(self) -> list[LogLine]:
@@ -296,8 +307,14 @@ class Pane:
         """(class, icon, words) of the chip in the head."""
         if self.is_over:
             return "", "clock", _("Timed out")
-        tone, icon = TONES[RequestStatus(self.request.status)]
+        tone, icon = status_look(self.request)
         return tone, icon, phrases.outcome(self.request)
+
+    @property
+    def tone(self) -> str:
+        """Of the box that says how it ended: what became of the call counts more than what was decided."""
+        tone = self.effect.tone if self.effect and self.effect.tone in ("bad", "unk") else self.outcome[0]
+        return {"ok": "good", "bad": "bad", "unk": "unk"}.get(tone, "acc")
 
     @cached_property
     def undo_seconds(self) -> float:
@@ -319,13 +336,38 @@ class Pane:
         return self.undo_seconds / whole if whole > 0 else 0
 
     @cached_property
-    def edit(self) -> list[tuple[str, SafeString]]:
+    def _edits(self) -> list[Change]:
+        return edits.changes(self.request.args, self.request.final_args) if self.request.final else []
+
+    @property
+    def edited(self) -> frozenset[str]:
+        """Pointers of the arguments that the reviewer changed."""
+        return frozenset(change.pointer for change in self._edits)
+
+    @property
+    def edit(self) -> list[Difference]:
         """What an approved edit changed."""
-        return (
-            diff_lines(edits.changes(self.request.args, self.request.final_args))
-            if self.request.final
-            else []
-        )
+        return differences(self._edits, self.request.args)
+
+    @cached_property
+    def effect(self) -> Effect | None:
+        """What became of the call, once something could."""
+        settles = self.standing is not None and self.standing.type == DecisionType.DID_NOT_HAPPEN
+        may_run = self.request.final is not None or settles or is_found(self.request)
+        return effect_of(self.execution) if self.execution and may_run else None
+
+    @cached_property
+    def question(self) -> ApprovalRequest | None:
+        """The open question whether this very call went through."""
+        if self.execution is None or self.request.kind == RequestKind.UNKNOWN_OUTCOME:
+            return None
+        return queries.open_question(self.execution)
+
+    @property
+    def says(self) -> str:
+        """Changes with what a person decides on or about: the guard looks at it."""
+        state = f"{self.execution.status}{self.execution.attempt}" if self.execution else ""
+        return f"{self.request.rev}-{self.request.status}-{self.is_over}-{state}"
 
     @cached_property
     def next(self) -> ApprovalRequest | None:

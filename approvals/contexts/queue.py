@@ -10,8 +10,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from approvals import access, money, phrases, queries
-from approvals.contexts.shared import TONES, Chip, Due, due_of, look_of
-from approvals.enums import RequestKind, RequestStatus
+from approvals.contexts.shared import Chip, Due, due_of, is_found, look_of, status_look
+from approvals.enums import RequestKind
 from approvals.models import ApprovalRequest, User
 from approvals.services import events
 
@@ -59,8 +59,10 @@ class Row:
     def chips(self) -> list[Chip]:
         request = self.request
         if not request.is_pending:
-            tone, icon = TONES[RequestStatus(request.status)]
-            who = _("you") if request.closed_by == self.user.name else request.closed_by
+            tone, icon = status_look(request)
+            if is_found(request):
+                return [Chip(phrases.outcome(request), tone, icon)]
+            who = _("you") if request.closed_by == self.user.name else phrases.actor(request.closed_by)
             said = _("%(outcome)s by %(who)s") % {"outcome": phrases.outcome(request), "who": who}
             return [Chip(said, tone, icon)]
         return [chip for chip in (self._why, self._passed_on, self._warnings, self._own) if chip]

@@ -65,17 +65,40 @@ class Timeline:
 
     @property
     def state(self) -> str:
-        return phrases.run_state(self.run)
+        return phrases.run_state(self.run, self._last, decided=self.is_decided)
+
+    @property
+    def is_decided(self) -> bool:
+        """Everything it asked is answered, and the answer is on its way."""
+        asked = self.run.status == RunStatus.INTERRUPTED and bool(self.requests)
+        return asked and not any(request.is_pending for request in self.requests)
 
     @property
     def tone(self) -> str:
-        return RUN_TONES[RunStatus(self.run.status)]
+        """Green only if what was asked for happened."""
+        if self.is_decided:
+            return "acc"
+        done = self.run.status == RunStatus.SUCCESS and self._last is not None
+        return (
+            ""
+            if done and self._last and phrases.ran_not(self._last)
+            else RUN_TONES[RunStatus(self.run.status)]
+        )
+
+    @property
+    def _last(self) -> ApprovalRequest | None:
+        """The call that was asked about last."""
+        asked = [request for request in self.requests if request.kind == RequestKind.TOOL_CALL]
+        return asked[-1] if asked else None
 
     @cached_property
     def moments(self) -> list[Moment]:
         answered = {step.tool_call_id for step in self.steps if step.kind == StepKind.TOOL}
-        asked = [request for request in self.requests if request.tool_call_id not in answered]
-        return [self._step(step) for step in self.steps] + [self._waiting(request) for request in asked]
+        asked = {
+            request.tool_call_id: request for request in self.requests
+        }  # one call, one line: its latest question
+        open_calls = [request for call, request in asked.items() if call not in answered]
+        return [self._step(step) for step in self.steps] + [self._waiting(request) for request in open_calls]
 
     def _step(self, step: Step) -> Moment:
         match step.kind:
@@ -83,12 +106,14 @@ class Timeline:
                 return Moment("", "message-square", _("Message"), at=step.created_at, step=step)
             case StepKind.MODEL:
                 names = ", ".join(dict.fromkeys(str(call.get("name", "")) for call in step.tool_calls))
-                note = _("proposes %(tools)s") % {"tools": names} if names else _("answers")
+                if not names:
+                    return Moment("ok", "message-square-text", _("Answer"), "", step.created_at, step)
+                note = _("proposes %(tools)s") % {"tools": names}
                 return Moment("ok", "sparkles", _("Model call"), note, step.created_at, step)
-        request = next((r for r in self.requests if r.tool_call_id == step.tool_call_id), None)
+        request = next((r for r in reversed(self.requests) if r.tool_call_id == step.tool_call_id), None)
         row = next((e for e in self.executions if e.tool_call_id == step.tool_call_id), None)
         tone, icon = EXECUTION[ExecutionStatus(row.status)] if row else ("ok", "check")
-        if step.is_error or (request is not None and request.status in phrases.NOTHING_RAN):
+        if step.is_error or (request is not None and phrases.ran_not(request)):
             tone, icon = "bad", "x"
         note = str(row.get_status_display()) if row else phrases.outcome(request) if request else ""
         return Moment(tone, icon, step.tool, note, step.created_at, step, request, row)
@@ -141,6 +166,7 @@ def _is_worth_a_line(step: Step) -> bool:
     return step.kind == StepKind.TOOL or (step.kind == StepKind.MODEL and not step.tool_calls)
 
 
-def timeline(run: Run) -> Timeline:
+def timeline(run: Run, steps: Sequence[Step] | None = None) -> Timeline:
     requests = run.requests.select_related("thread", "run").order_by("created_at")
-    return Timeline(run, queries.steps_of(run), list(requests), list(run.executions.all()))
+    known = queries.steps_of(run) if steps is None else steps
+    return Timeline(run, known, list(requests), list(run.executions.all()))

@@ -6,11 +6,12 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
+from approvals import phrases
 from approvals.argform.diff import inline_diff
-from approvals.contexts.shared import flat
+from approvals.contexts.shared import Difference, difference, flat
 from approvals.models import AuditEvent
 from approvals.services import audit
 
@@ -39,16 +40,21 @@ ENTRY_LOOKS: dict[str, tuple[str, str]] = {
     "request.expired": ("", "clock"),
     "request.reminded": ("warn", "bell"),
     "request.escalated": ("warn", "forward"),
+    "request.superseded": ("", "replace"),
+    "request.found": ("ok", "search-check"),
     "request.asked": ("warn", "hourglass"),
     "execution.planned": ("", "clipboard-list"),
     "execution.not_sent": ("", "undo-2"),
     "execution.started": ("", "send"),
     "execution.succeeded": ("ok", "banknote"),
     "execution.failed": ("bad", "circle-x"),
+    "execution.found": ("ok", "search-check"),
     "execution.unknown": ("unk", "circle-question-mark"),
     "run.finished": ("ok", "flag"),
     "run.failed": ("bad", "circle-alert"),
     "run.parked": ("bad", "circle-parking"),
+    "run.unparked": ("", "play"),
+    "run.cancelled": ("", "circle-stop"),
     "run.cancel_requested": ("warn", "circle-stop"),
     "gate.refused": ("bad", "shield-alert"),
     "access.refused": ("bad", "shield-alert"),
@@ -70,6 +76,7 @@ class Entry:
     """One entry of the trail."""
 
     event: AuditEvent
+    currency: str = ""  # of the call it is about
 
     @property
     def what(self) -> str:
@@ -96,7 +103,8 @@ class Entry:
             if isinstance(data.get(name), str) and data[name]:
                 return str(data[name])
         if data.get("changes"):
-            return _("%(n)s fields edited") % {"n": len(data["changes"])}
+            n = len(data["changes"])
+            return ngettext("%(n)s field edited", "%(n)s fields edited", n) % {"n": n}
         return ""
 
     @property
@@ -111,21 +119,23 @@ class Entry:
         ]
 
     @property
-    def changes(self) -> list[tuple[str, SafeString]]:
+    def changes(self) -> list[Difference]:
         listed = self.event.data.get("changes")
         if isinstance(listed, list):
             return [
-                (str(c.get("field", "")).lstrip("/"), inline_diff(flat(c.get("old")), flat(c.get("new"))))
-                for c in listed
+                difference(str(c.get("field", "")), c.get("old"), c.get("new"), self.currency) for c in listed
             ]
         before, after = self.event.data.get("from"), self.event.data.get("to")
         if isinstance(before, dict) and isinstance(after, dict):
-            return [(name, inline_diff(flat(before.get(name)), flat(after[name]))) for name in after]
+            return [
+                Difference(name, name, inline_diff(flat(before.get(name)), flat(after[name])))
+                for name in after
+            ]
         return []
 
 
 def log_line(event: AuditEvent) -> LogLine:
     entry = Entry(event)
     tone, icon = entry.look
-    text = _("%(what)s · %(who)s") % {"what": entry.what, "who": event.actor_name}
+    text = _("%(what)s · %(who)s") % {"what": entry.what, "who": phrases.actor(event.actor_name)}
     return LogLine(icon, text, event.at, entry.note, event.pk, tone)

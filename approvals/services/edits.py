@@ -7,10 +7,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from django.utils.translation import get_language, gettext
 from jsonschema import Draft202012Validator
 
 from agents.canonical import Uncanonical, canonical
 from agents.catalogue import Check, CheckUnavailable, known_tools
+from approvals import money
 from approvals.argform.patch import Change, compare
 from approvals.argform.pointer import get
 from approvals.argform.schema import classify
@@ -138,7 +140,8 @@ def _was_shown(request: ApprovalRequest, args: Mapping[str, Any], check: Check) 
 
 
 def spoken(check: Check) -> str:
-    return check.text % dict(check.params)
+    """In the language of whoever edits."""
+    return gettext(check.text) % money.respoken(check.params, get_language() or "en")
 
 
 def parsed(data: bytes) -> Any:

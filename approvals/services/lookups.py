@@ -14,6 +14,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 
 from agents.catalogue import CheckUnavailable, LookupByKey, all_tools
 from approvals import cleaning
@@ -36,9 +37,13 @@ def refuse_denial(request: ApprovalRequest) -> None:
     try:
         known = lookup(row.provider_key)
     except CheckUnavailable as error:
-        raise Invalid({"type": f"{error} Nothing was decided: it must be looked up first."}) from error
+        said = _(
+            "The provider cannot be asked right now. Nothing was decided: it must be looked up first. Try again soon."
+        )
+        raise Invalid({"type": said}) from error
     if known is not None:
-        raise Invalid({"type": f"It did happen: the provider knows this call{_reference(known)}. Answer so."})
+        said = _("It did happen: the provider knows this call%(reference)s. Answer so.")
+        raise Invalid({"type": said % {"reference": _reference(known)}})
 
 
 def settle_due(*, limit: int = 20) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections import Counter
 from datetime import datetime
@@ -22,10 +23,12 @@ from agents.words import gettext_noop
 from approvals import display, money, phrases
 from approvals.argform.fields import Node
 from approvals.argform.pointer import parts
+from approvals.models import Decision
 
 register = template.Library()
 
 DATE_LOCALES = {"zh-hans": "zh_Hans_CN", "en": "en_GB"}
+NUMBERED = re.compile(r"(?<![\w-])([A-Za-z]{1,4}-\d{2,})(?![\w-])")  # an order, a customer
 RING = 50.3  # circumference of the ring's circle
 UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
@@ -75,13 +78,23 @@ def _isolated(value: object, direction: str) -> SafeString:
         "",
         "{}",
         (
-            (format_html('<mark class="hid">{}</mark>', piece) if spelled else piece,)
+            (format_html('<mark class="hid">{}</mark>', piece) if spelled else _whole_numbers(piece),)
             for piece, spelled in display.segments(text)
         ),
     )
     given = {"lang": language_of(text), "dir": direction}
     attributes = format_html_join("", ' {}="{}"', ((name, value) for name, value in given.items() if value))
     return format_html("<bdi{}>{}</bdi>", attributes, parts)
+
+
+def _whole_numbers(text: str) -> SafeString:
+    """A-20931 is never broken at its hyphen."""
+    pieces = NUMBERED.split(text)
+    marked = (
+        (format_html('<span class="nb">{}</span>', piece) if n % 2 else piece,)
+        for n, piece in enumerate(pieces)
+    )
+    return format_html_join("", "{}", marked)
 
 
 @register.filter
@@ -169,7 +182,9 @@ def duration(seconds: float) -> str:
 
 @register.filter
 def lasted(seconds: float | None) -> str:
-    return "" if seconds is None else duration(seconds)
+    if seconds is None:
+        return ""
+    return duration(seconds) if seconds >= 1 else gettext("under 1 sec")
 
 
 @register.simple_tag
@@ -181,8 +196,14 @@ def left(seconds: float) -> SafeString:
 
 
 @register.simple_tag
-def seconds_until(moment: datetime | None) -> float:
-    return 0.0 if moment is None else (moment - timezone.now()).total_seconds()
+def sending(decision: Decision, seconds: float) -> SafeString:
+    """ "Runs in 4 sec.", counting down."""
+    return format_html(phrases.waits_for_sending(decision).replace("%(time)s", "{}"), left(seconds))
+
+
+@register.filter
+def sent_words(decision: Decision) -> str:
+    return phrases.sent(decision)
 
 
 @register.simple_tag
@@ -246,6 +267,40 @@ def as_json(value: Any) -> str:
 @register.filter
 def queue_name(queue: str) -> str:
     return phrases.queue_name(queue)
+
+
+@register.filter
+def agent_name(title: str) -> str:
+    return phrases.agent(title)
+
+
+@register.filter
+def actor_name(name: str) -> str:
+    return phrases.actor(name)
+
+
+@register.filter
+def order_state(state: Any) -> str:
+    return phrases.order_state(str(state or ""))
+
+
+@register.filter
+def explained(text: Any) -> str:
+    return phrases.explanation(str(text or ""))
+
+
+@register.filter
+def said_again(text: Any) -> str:
+    """A title of the demo shop, which stores English; one that is not in the catalogue stays as it is."""
+    return gettext(text) if isinstance(text, str) and text else ""
+
+
+@register.simple_tag
+def chord(key: str = "↵") -> SafeString:
+    """The modifier as this machine calls it: page.js says which."""
+    return format_html(
+        '<kbd class="chord"><span class="pc">Ctrl</span><span class="mac">⌘</span>{}</kbd>', key
+    )
 
 
 @register.filter

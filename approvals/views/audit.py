@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from agents.words import gettext_noop
 from approvals import access, queries
 from approvals.contexts import Entry
-from approvals.models import Thread
+from approvals.models import ApprovalRequest, Thread
 from approvals.queries import AuditFilter
 from approvals.services import audit, events
 from approvals.views.common import PageRequest, number_or_none, page, uuid_or_none
@@ -32,10 +32,11 @@ def show(request: PageRequest, pk: int) -> HttpResponse:
     event = access.audit_event_for(request.user, pk)
     related = [Entry(other) for other in queries.same_run(event)]
     found = queries.named([event.object_id] if event.object_kind == "approvalrequest" else [])
+    asked = found.get(event.object_id)
     context = {
-        "entry": Entry(event),
+        "entry": Entry(event, _currency(asked)),
         "related": related,
-        "asked": found.get(event.object_id),
+        "asked": asked,
         "case": Thread.objects.filter(pk=event.thread_id).first() if event.thread_id else None,
         "current": event.pk,
     }
@@ -62,6 +63,12 @@ def _list(request: PageRequest) -> dict[str, object]:
         "actions": [(name, str(label)) for name, label in audit.ACTIONS.items()],
         "seq": events.current_seq(),
     }
+
+
+def _currency(asked: ApprovalRequest | None) -> str:
+    """Of the call an entry is about: its amounts are shown as money."""
+    args = asked.args if asked else None
+    return str(args.get("currency") or "") if isinstance(args, dict) else ""
 
 
 def _filter(request: PageRequest) -> AuditFilter:

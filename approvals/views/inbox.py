@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -27,9 +26,7 @@ def index(request: PageRequest) -> HttpResponse:
     """The list alone; htmx gets all rows of the queue, the recently closed ones as ghosts."""
     access.require(request.user, bool(access.roles(request.user)), "inbox")
     inbox = contexts.inbox(request.user, queue_of(request), ghosts=bool(request.htmx))
-    here = urlsplit(request.htmx.current_url_abs_path or "").path if request.htmx else request.path
-    # The list is also beside an open request, whose title stays.
-    return page(request, "inbox/page.html", {"inbox": inbox, "on_list": here == request.path}, part="rows")
+    return page(request, "inbox/page.html", {"inbox": inbox}, part="rows")
 
 
 @require_safe

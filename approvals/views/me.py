@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -17,15 +18,13 @@ from approvals.views.common import PageRequest, actor, page
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: PageRequest) -> HttpResponse:
-    user = request.user
     if request.method != "POST":
         return _show(request, _settings(request))
     form = SettingsForm(request.POST)
     if not form.is_valid():
         return _show(request, form, status=422)
     people.change_settings(actor=actor(request), settings=form.cleaned_data)
-    user.refresh_from_db()
-    return redirect("approvals:me")
+    return redirect(f"{reverse('approvals:me')}?saved=1")  # said on the next page, in the language chosen now
 
 
 def _settings(request: PageRequest) -> SettingsForm:
@@ -47,6 +46,7 @@ def _show(
         "token_form": token_form,
         "tokens": request.user.tokens.filter(revoked_at=None).order_by("-created_at"),
         "secret": secret,
+        "saved": request.method == "GET" and "saved" in request.GET,
         "now": timezone.now(),
     }
     return page(request, "me.html", context, status=status)

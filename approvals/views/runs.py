@@ -49,7 +49,7 @@ def index(request: PageRequest) -> HttpResponse:
 
 
 def _row(run: Run) -> tuple[Run, Timeline, str]:
-    timeline = Timeline(run, run.model_steps, [])  # type: ignore[attr-defined]
+    timeline = Timeline(run, run.model_steps, run.asked)  # type: ignore[attr-defined]
     return run, timeline, RUN_TONES[RunStatus(run.status)]
 
 

@@ -176,7 +176,8 @@ customElements.define("live-log", LiveLog);
 /**
  * <decision-panel id="panel"> around the header, the notice and the forms of one request.
  * Buttons and links that decide carry `data-decide`. The guard refuses a decision when
- *  - anything in the panel was swapped less than SETTLE ms before the press began;
+ *  - what it says was swapped for something else less than SETTLE ms before the press began (the notice carries
+ *    data-says, which changes with the request: fetching the same again, after one's own press, is no change);
  *  - the press began on another button, or before the swap;
  *  - the panel says it is closed (an element with `data-closed`, which a nudge may bring in);
  *  - it came from Enter in a text field, or from a key held down.
@@ -186,18 +187,19 @@ export class DecisionPanel extends HTMLElement {
   static SETTLE = 400;
 
   #changedAt = now();
+  #says = "";
   /** @type {{button: Element, at: number}|null} */
   #press = null;
   #stop = new AbortController();
-  #observer = new MutationObserver(() => this.#changed());
+  #observer = new MutationObserver(() => this.#look());
 
   connectedCallback() {
     this.#changed();
     this.#stop = new AbortController();
     const on = { signal: this.#stop.signal };
     this.#observer.observe(this, { childList: true });
-    this.addEventListener("htmx:afterSwap", () => this.#changed(), on);
-    this.addEventListener("htmx:oobAfterSwap", () => this.#changed(), on);
+    this.addEventListener("htmx:afterSwap", () => this.#look(), on);
+    this.addEventListener("htmx:oobAfterSwap", () => this.#look(), on);
     const first = { ...on, capture: true };                       // before htmx, which listens on the form itself
     this.addEventListener("pointerdown", (e) => this.#pressed(e), first);
     this.addEventListener("keydown", (e) => this.#key(e), first);
@@ -210,7 +212,12 @@ export class DecisionPanel extends HTMLElement {
 
   get closed() { return this.querySelector("[data-closed]") !== null; }
 
-  #changed() { this.#changedAt = now(); this.#press = null; }
+  /** What was swapped may say the same as before. */
+  #look() { if (this.#saying() !== this.#says) this.#changed(); }
+
+  #saying() { return this.querySelector("[data-says]")?.getAttribute("data-says") ?? ""; }
+
+  #changed() { this.#says = this.#saying(); this.#changedAt = now(); this.#press = null; }
 
   /** @param {PointerEvent} e */
   #pressed(e) {

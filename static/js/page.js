@@ -13,6 +13,8 @@ bind(live);
 live.open();
 tick();
 
+if (/Mac|iPhone|iPad/.test(navigator.platform)) document.documentElement.dataset.mac = "";
+
 const toasts = document.getElementById("toasts");
 
 /** @param {string|undefined} text */
@@ -23,6 +25,18 @@ function toast(text) {
   toasts?.replaceChildren(p);
   setTimeout(() => p.remove(), 6_000);
 }
+
+// The tab's title tells what waits, on every page. The server renders it; answers bring the badge alone.
+function countInTitle() {
+  const waiting = document.querySelector("[data-badge=mine]")?.textContent?.trim();
+  const title = document.title.replace(/^\(\d+\) /, "");
+  const wanted = waiting ? `(${waiting}) ${title}` : title;
+  if (document.title !== wanted) document.title = wanted;
+}
+for (const badge of document.querySelectorAll(".nav [data-badge=mine]")) {
+  new MutationObserver(countInTitle).observe(badge, { childList: true, characterData: true, subtree: true });
+}
+document.addEventListener("htmx:afterSettle", countInTitle);
 
 document.addEventListener("toast", (e) => toast(/** @type {CustomEvent} */ (e).detail.text));
 document.addEventListener("decision:held", () => toast(toasts?.dataset.held));
@@ -67,9 +81,18 @@ document.addEventListener("htmx:afterSettle", (e) => {
   const { elt, requestConfig } = /** @type {CustomEvent} */ (e).detail;
   const from = requestConfig?.elt;
   if (!(elt instanceof HTMLElement) || !(from instanceof HTMLElement)) return;
-  if (from.matches("[data-next]")) document.querySelector("#detail h1")?.focus({ preventScroll: true });
+  if (from.matches("[data-next], [data-leave]")) document.querySelector("#detail h1")?.focus({ preventScroll: true });
+  if (from.matches("[data-opens]") && !matchMedia("(pointer: coarse)").matches) focusForm();
   if (from.matches("form")) document.querySelector("#panel .sent, #panel [aria-invalid=true]")?.focus();
 });
+
+/** A form that was opened, by key or by mouse, is typed in next. On touch the screen keyboard would cover it. */
+function focusForm() {
+  const field = document.querySelector("#answer :is(textarea, .in):not([readonly], [type=hidden])");
+  const reason = document.querySelector("#answer > .body #message");      // in a rejection the presets come first
+  const first = reason ?? field;
+  if (first instanceof HTMLElement) first.focus();
+}
 
 document.addEventListener("click", (e) => {
   const target = e.target instanceof Element ? e.target : null;

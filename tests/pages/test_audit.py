@@ -60,7 +60,7 @@ def test_an_entry_shows_what_was_stored_what_changed_and_links_on(ada, rita):
         "Asked for a decision",
     ):
         assert part in shown
-    assert "<del>1280</del> <ins>98</ins>" in source
+    assert "<del>CN¥1,280.00</del> <ins>CN¥98.00</ins>" in source
     for path in (f"/inbox/{request.pk}/", f"/support/{request.thread_id}/", f"/runs/{request.run_id}/"):
         assert f'href="{path}"' in source
     fragment = ada.get(f"/audit/{entry.pk}/", htmx=True).content.decode()

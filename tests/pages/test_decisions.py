@@ -39,10 +39,10 @@ def test_buttons_are_those_the_request_allows(rita):
 def test_htmx_gets_the_pane_and_back_gets_the_page(rita, waiting):
     path = f"/inbox/{waiting.pk}/"
     fragment = rita.get(path, htmx=True).content.decode()
-    assert fragment.lstrip().startswith("<title>Refund CN¥1,280.00 · Counterseal</title>")
+    assert fragment.lstrip().startswith("<title>(1) Refund CN¥1,280.00 · Counterseal</title>")
     assert "<html" not in fragment
     whole = rita.get(path, htmx=True, **{"HX-History-Restore-Request": "true"}).content.decode()
-    assert "<title>Refund CN¥1,280.00 · Counterseal</title>" in whole
+    assert "<title>(1) Refund CN¥1,280.00 · Counterseal</title>" in whole
     assert 'id="queue"' in whole
 
 
@@ -116,7 +116,7 @@ def test_rejecting_needs_a_reason(rita, waiting):
 WRONG = {
     "abc": "Enter a number", "": "Enter a number", "1,5": "Enter a number", "NaN": "Enter a number",
     "-5": "Enter more than 0", "0": "Enter more than 0", "1e309": "smaller number", "9e300": "smaller number",
-    "1500": "more than the CNY 1,280.00 that can still be refunded", "12.345": "more decimals than CNY allows",
+    "1500": "more than the CN¥1,280.00 that can still be refunded", "12.345": "more decimals than CNY allows",
 }  # fmt: skip
 
 

@@ -183,7 +183,7 @@ def told(db) -> ApprovalRequest:
 def test_the_timeline_tells_it_all(sam, told):
     shown = text(sam.get(f"/runs/{told.run_id}/"))
     for part in ("I will look it up.", "Look up order A-20931", '"paid": 1280', "1,200 tokens in, 30 out",
-                 "waits for a person", "1 model calls · 1,230 tokens"):  # fmt: skip
+                 "waits for a person", "1 model call · 1,230 tokens"):  # fmt: skip
         assert part in shown
     listed = text(sam.get("/runs/"))
     assert "1,230" in listed
