@@ -193,6 +193,12 @@ export class DecisionPanel extends HTMLElement {
   #stop = new AbortController();
   #observer = new MutationObserver(() => this.#look());
 
+  constructor() {
+    super();
+    // The answer to a notice whose panel was replaced meanwhile: the new panel says it already.
+    this.addEventListener("htmx:beforeSwap", (e) => { if (!this.isConnected) e.preventDefault(); });
+  }
+
   connectedCallback() {
     this.#changed();
     this.#stop = new AbortController();

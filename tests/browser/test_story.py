@@ -104,7 +104,7 @@ def test_a_rejection_reaches_the_case(desk, at_rest):
     rita.click("[data-decide]:visible")
     rita.wait_for_selector(".dbar .sent")
     sam.wait_for_selector(".closedcard:has-text('RMA-771')")
-    sam.wait_for_selector(".tick .chip:has-text('Done')")
+    sam.wait_for_selector(".tick .chip:has-text('Rejected')")
     assert desk.effects(request.args["order_id"]) == []
 
 
@@ -156,7 +156,7 @@ def test_without_a_socket_the_slower_person_gets_the_conflict(desk, at_rest):
     at_rest(rita)
     rita.click("[data-decide]:visible")
     rita.wait_for_selector(".lede.bad:has-text('Chen Test approved this.')")
-    assert "1100" in rita.inner_text("#kept")
+    assert "1,100.00" in rita.inner_text("#kept")
     assert not rita.is_visible("[data-decide]")
 
 

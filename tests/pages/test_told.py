@@ -87,7 +87,7 @@ def test_an_unknown_outcome_is_one_line_and_leads_to_its_question(rita, sam, wai
 def test_a_rejection_is_not_a_green_done(rita, sam, waiting):
     pending = text(rita.decide(waiting, "reject", message="not covered"))
     assert "Rejected: CN¥1,280.00." in pending
-    assert "The agent is told in 5 sec" in pending
+    assert re.search(r"The agent is told in \d sec", pending)
     sent(waiting)
     finish(waiting.run)
     case = sam.get(f"/support/{waiting.thread_id}/").content.decode()
@@ -99,7 +99,7 @@ def test_a_rejection_is_not_a_green_done(rita, sam, waiting):
 def test_the_case_says_that_a_decision_is_about_to_be_sent(rita, sam, waiting):
     rita.decide(waiting, "approve")
     shown = text(sam.get(f"/support/{waiting.thread_id}/"))
-    assert "Runs in 5 sec" in shown
+    assert re.search(r"Runs in \d sec", shown)
     assert "Until then the reviewer can take it back." in shown
     assert "Approved: Refund CN¥1,280.00" in shown  # in the list
     sent(waiting)
@@ -197,10 +197,9 @@ def test_saving_says_so_in_the_language_chosen_now(rita):
     assert "已保存。" not in text(rita.get("/me/"))
 
 
-def test_every_page_tells_in_its_title_what_waits(rita, sam, waiting):
+def test_every_page_tells_in_its_title_what_waits(rita, waiting):
     for path in ("/inbox/", f"/inbox/{waiting.pk}/", "/support/", "/me/"):
         assert "<title>(1) " in rita.get(path).content.decode(), path
-    assert "<title>Cases" not in sam.get("/support/").content.decode()
     assert "data-badge=mine" in rita.get("/support/", htmx=True).content.decode()
 
 
@@ -209,9 +208,9 @@ def test_an_order_number_is_never_broken(rita, waiting):
 
 
 def orders() -> list[Any]:
-    today = sample_order(days=0)
-    old = sample_order(days=52)
-    on_its_way = sample_order(days=None)
+    today = sample_order(delivered_days=0)
+    old = sample_order(delivered_days=52)
+    on_its_way = sample_order(delivered_days=None)
     return [today, old, on_its_way, {**old, "status": "cancelled"}, {**old, "refundable": "0.00"}]
 
 
