@@ -179,6 +179,16 @@ class EventAdmin(ReadOnly):
     list_display = ("seq", "topic", "kind", "created_at")
 
 
+@admin.register(models.Pulse)
+class PulseAdmin(ReadOnly):
+    list_display = ("name", "at", "data")
+
+
+@admin.register(models.Drain)
+class DrainAdmin(ReadOnly):
+    list_display = ("since", "by")
+
+
 def _is_superuser(request: HttpRequest) -> bool:
     return bool(request.user.is_active and getattr(request.user, "is_superuser", False))
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Sequence
+import time
+import uuid
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -60,6 +62,42 @@ async def _deliver(layer: Any, group: str, message: dict[str, Any]) -> None:
         await asyncio.wait_for(layer.group_send(group, message), timeout=5)
     except Exception as error:  # noqa: BLE001 -- a hint: whatever went wrong, nobody waits for it
         log.warning("hint to %s not delivered: %s", group, type(error).__name__)
+
+
+def ask_lag(seconds: float) -> Callable[[], float | None]:
+    """Send a nudge to ourselves. The result waits for it: the seconds it took through the broker, or None."""
+    layer = get_channel_layer()
+    if layer is None:
+        return lambda: None
+    sent = asyncio.run_coroutine_threadsafe(_there_and_back(layer, seconds), _loop())
+
+    def answer() -> float | None:
+        try:
+            return sent.result(seconds + 1)
+        except Exception as error:  # noqa: BLE001 -- whatever is wrong with the broker: nudges do not arrive
+            log.warning("no nudge came back: %s", type(error).__name__)
+            return None
+
+    return answer
+
+
+async def _there_and_back(layer: Any, seconds: float) -> float | None:
+    async with asyncio.timeout(seconds):
+        channel = await layer.new_channel("probe.")
+        group = f"probe.{uuid.uuid4().hex}"
+        await layer.group_add(group, channel)
+        arrived = asyncio.ensure_future(layer.receive(channel))
+        try:
+            while not arrived.done():  # again: the first may overtake our subscription
+                await layer.group_send(group, {"type": "probe", "at": time.perf_counter()})
+                await asyncio.wait({arrived}, timeout=0.2)
+            return time.perf_counter() - float(arrived.result()["at"])
+        finally:
+            await layer.group_discard(group, channel)
+            if arrived.done():
+                arrived = asyncio.ensure_future(layer.receive(channel))
+                await asyncio.sleep(0)
+            arrived.cancel()  # a receiver that is cancelled takes its channel along
 
 
 @cache

@@ -324,6 +324,7 @@ RIGHTS = {
     "cancel": gettext_noop("stop this run"),
     "retry": gettext_noop("put this run back to work"),
     "health": gettext_noop("see the health page"),
+    "drain": gettext_noop("stop all work"),
     "withdraw": gettext_noop("withdraw this request"),
     "open_case": gettext_noop("open a case"),
     "audit": gettext_noop("read the audit trail"),
@@ -381,6 +382,7 @@ SAID_BY_SERVICES = (
     gettext_noop("Too early: an answer of the provider may still arrive. Look again in a moment."),
     gettext_noop("This may have happened already and cannot be withdrawn: say what you found instead."),
     gettext_noop("The run has ended already."),
+    gettext_noop("Only a parked run can be put back to work."),
     gettext_noop("This agent has no published version."),
     gettext_noop("Remove the NUL character."),
 )

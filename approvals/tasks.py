@@ -5,29 +5,39 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from typing import Any
 
 from celery import shared_task
 from celery.signals import worker_shutting_down
 from django.db import Error, connection
 
 from approvals import stopping, wiring  # loads the engine once, when the worker starts
-from approvals.services import lookups, requests, runs
+from approvals.services import lookups, pulses, requests, runs
 
 worker_shutting_down.connect(stopping.tell)  # SIGTERM: a deploy, or Ctrl-C
 
 log = logging.getLogger("counterseal.worker")
 
+IDLE = ("busy", "nothing to do")  # what doubled and late hints find
+
 
 @shared_task(name="approvals.drive", ignore_result=True)
 def drive(thread_id: str) -> str:
     """Work on one thread. Failures end up on the run; the sweep tries again, less and less often."""
+    about = {"thread_id": thread_id}
+    began = time.monotonic()
     try:
-        return wiring.drive_thread(thread_id)
+        said = wiring.drive_thread(thread_id)
     except Error as error:
-        log.warning("drive %s lost the database: %s", thread_id, type(error).__name__)
+        log.warning("drive %s lost the database: %s", thread_id, type(error).__name__, extra=about)
         time.sleep(2)  # or a restarting database burns the whole queue into failures within seconds
     except Exception:
-        log.exception("drive %s ended with an exception; the sweep will try again", thread_id)
+        log.exception("drive %s ended with an exception; the sweep will try again", thread_id, extra=about)
+    else:
+        took = round(time.monotonic() - began, 3)
+        level = logging.DEBUG if said in IDLE else logging.INFO
+        log.log(level, "drive %s: %s", thread_id, said, extra={**about, "outcome": said, "seconds": took})
+        return said
     return "failed"
 
 
@@ -35,7 +45,10 @@ def drive(thread_id: str) -> str:
 def sweep() -> str:
     """What time does: remind, pass on, expire, wake what should have moved. Each part by itself."""
     try:
-        return ", ".join(f"{what} {_part(what, act)}" for what, act in SWEEP.items())
+        done = {what: _part(what, act) for what, act in SWEEP.items()}
+        if FAILED not in done.values():
+            _part("pulse", lambda: pulses.beat(pulses.SWEEP, **done))
+        return ", ".join(f"{what} {number}" for what, number in done.items())
     finally:
         connection.close()
 
@@ -47,12 +60,28 @@ SWEEP: dict[str, Callable[[], int]] = {
 }
 
 
-def _part(what: str, act: Callable[[], int]) -> int | str:
+FAILED = "failed"
+
+
+def _part[Result](what: str, act: Callable[[], Result]) -> Result | str:
     try:
         return act()
     except Error as error:
         log.warning("sweep (%s) lost the database: %s", what, type(error).__name__)
-        return "failed"
+        return FAILED
+
+
+@shared_task(name="approvals.canary", bind=True, ignore_result=True)
+def canary(self: Any, queue: str) -> str:
+    """Proof that a worker really takes messages of this queue: a living process alone proves nothing."""
+    try:
+        pulses.beat(pulses.CANARY + queue, worker=self.request.hostname)
+        return queue
+    except Error as error:
+        log.warning("canary lost the database: %s", type(error).__name__)
+        return FAILED
+    finally:
+        connection.close()
 
 
 @shared_task(name="approvals.look_up", ignore_result=True)

@@ -56,5 +56,14 @@ app.conf.update(
             "schedule": LOOK_UP_SECONDS,
             "options": {"expires": LOOK_UP_SECONDS},
         },
+        **{
+            f"canary of {queue}": {
+                "task": "approvals.canary",
+                "schedule": float(settings.CANARY_SECONDS),
+                "args": [queue],
+                "options": {"queue": queue, "expires": 600},  # behind a long queue it comes late, and says so
+            }
+            for queue in settings.QUEUES
+        },
     },
 )

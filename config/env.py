@@ -43,6 +43,13 @@ def number(name: str, default: int) -> int:
         raise BadSetting(f"{name}={raw!r} is not a whole number.") from None
 
 
+def choice(name: str, default: str, *others: str) -> str:
+    raw = os.environ.get(name) or default
+    if raw not in (default, *others):
+        raise BadSetting(f"{name}={raw!r} is not known: set it to {' or '.join((default, *others))}.")
+    return raw
+
+
 def words(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
 

@@ -146,6 +146,7 @@ CHANNEL_LAYERS = {
 }
 CELERY_BROKER_URL = env.celery_url(REDIS_URL)
 CELERY_APP = "config.celery.app"
+QUEUES = ("resume", "start", "default")  # in this order: answers before new runs
 
 # --- How long things take ---------------------------------------------------------------------------------------
 SWEEP_SECONDS = env.number("COUNTERSEAL_SWEEP_SECONDS", 3)
@@ -154,6 +155,7 @@ STALE_SECONDS = env.number(
 )  # an open run that was not touched so long gets a hint
 SECOND_PERSON_OVER = env.number("COUNTERSEAL_SECOND_PERSON_OVER", 5000)  # amount, whatever the currency
 MAX_ATTEMPTS = env.number("COUNTERSEAL_MAX_ATTEMPTS", 5)  # unclean drives in a row before a person is told
+CANARY_SECONDS = env.number("COUNTERSEAL_CANARY_SECONDS", 20)  # between two proofs that workers consume
 
 # --- Safety ---------------------------------------------------------------------------------------------------------
 SECURE_CSP = {
@@ -169,6 +171,8 @@ SECURE_CSP = {
     "frame-ancestors": [CSP.NONE],
 }
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$"]  # asked from inside, without TLS
+METRICS_TOKEN = env.text("COUNTERSEAL_METRICS_TOKEN")  # empty: only this machine may read /metrics
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 if HTTPS:
@@ -202,14 +206,27 @@ WHITENOISE_AUTOREFRESH = DEBUG
 
 SHOP_URL = env.text("COUNTERSEAL_SHOP_URL", "http://127.0.0.1:8001")
 
+# `json` for collectors of logs, else plain lines. Neither holds arguments of a call.
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "{levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "formatters": {
+        "plain": {"()": "config.logs.Discreet", "format": "{levelname} {name}: {message}", "style": "{"},
+        "json": {"()": "config.logs.Json"},
+    },
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": env.choice("COUNTERSEAL_LOG_FORMAT", "plain", "json"),
+        }
+    },
     "root": {"handlers": ["console"], "level": "WARNING"},
     "loggers": {
         "counterseal": {"level": env.text("COUNTERSEAL_LOG_LEVEL", "INFO")},
         "django.request": {"level": "ERROR"},  # a 404 or a 409 is an answer, not a warning
+        "httpx": {"level": "WARNING"},  # at INFO it writes addresses, which hold orders and keys
+        "httpcore": {"level": "WARNING"},
+        "uvicorn": {"handlers": ["console"], "level": "WARNING", "propagate": False},
+        "uvicorn.access": {"handlers": [], "propagate": False},
     },
 }

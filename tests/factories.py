@@ -119,8 +119,8 @@ def decide(request: ApprovalRequest, type: str, by: User | None = None, **answer
     """A person's decision on what the row says now, sent at once."""
     by = by or make_user("chen", "refund-reviewers")
     seen = decisions.Seen(request.rev, request.digest, answer.pop("key", uuid.uuid4().hex))
-    given = decisions.Answer(type=decisions.Type(type), **answer)
     undo_for = answer.pop("undo_for", timedelta())
+    given = decisions.Answer(type=decisions.Type(type), **answer)
     return decisions.decide(
         actor=Actor.of(by), request_pk=request.pk, answer=given, seen=seen, undo_for=undo_for
     ).decision

@@ -293,6 +293,8 @@ class TestAdmin:
             digest="d", provider_key="k", fence=1,
         )  # fmt: skip
         models.SignIn.objects.create(account="ada", address="192.0.2.1", succeeded=True)
+        models.Pulse.objects.create(name="sweep")
+        models.Drain.objects.create(by="ada")
 
     def test_every_model_is_there(self):
         ours = {model for model in vars(models).values() if isinstance(model, type)} - {models.EventCounter}

@@ -47,6 +47,8 @@ class Frame:
             found.append(Place("runs", _("Runs"), "activity", "r"))
         if access.may_see_audit(user):
             found.append(Place("audit", _("Audit trail"), "scroll-text", "a"))
+        if access.is_administrator(user):
+            found.append(Place("health", _("Health"), "heart-pulse", "h"))
         return found
 
     @property

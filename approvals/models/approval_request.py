@@ -179,7 +179,8 @@ class Decision(models.Model):
         indexes = [
             models.Index(
                 fields=["send_at"], condition=Q(sent_at=None, undone_at=None), name="decision_unsent"
-            )
+            ),
+            models.Index(fields=["-sent_at"], condition=Q(sent_at__isnull=False), name="decision_sent"),
         ]
 
     def __str__(self) -> str:
