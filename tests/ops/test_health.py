@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.db.models.functions import Now
+from django.utils import translation
 from prometheus_client.parser import text_string_to_metric_families
 
 from approvals import health, notify
@@ -29,7 +30,8 @@ def ada(transactional_db, hints):
 
 
 def card(title):
-    return next(card for card in health_of(None).cards if card.title == title)
+    with translation.override("en"):
+        return next(card for card in health_of(None).cards if card.title == title)
 
 
 def all_well(settings):
