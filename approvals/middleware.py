@@ -9,6 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
+from django.urls import resolve
 from django.utils import timezone, translation
 from django.utils.cache import patch_vary_headers
 from django.utils.deprecation import MiddlewareMixin
@@ -17,6 +18,19 @@ from approvals import access
 from approvals.actors import Actor
 from approvals.errors import NotAllowed
 from approvals.services import refusals
+
+PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
+
+
+class ProbesMiddleware(MiddlewareMixin):
+    """Supervisors and monitoring ask by address, not by name: they are answered before the host is checked, and
+    without a session."""
+
+    def process_request(self, request: HttpRequest) -> HttpResponseBase | None:
+        if request.path not in PROBES:
+            return None
+        answer: HttpResponseBase = resolve(request.path).func(request)
+        return answer
 
 
 class PersonSettingsMiddleware(MiddlewareMixin):

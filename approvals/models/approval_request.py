@@ -109,6 +109,7 @@ class ApprovalRequest(models.Model):
             ),
             models.Index(fields=["-closed_at"], condition=~Q(status="pending"), name="request_closed"),
             models.Index(fields=["run"], name="request_run"),
+            models.Index(fields=["run"], condition=Q(applied_at=None), name="request_open"),
         ]
 
     def __str__(self) -> str:

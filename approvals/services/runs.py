@@ -265,7 +265,7 @@ def hint_stuck(*, limit: int = 100) -> int:
     asked = ApprovalRequest.objects.filter(run=OuterRef("pk"))
     due = Q(decisions__undone_at=None, decisions__send_at__lte=Now()) | ~Q(decisions__undone_at=None)
     ready = asked.exclude(status=RequestStatus.PENDING).filter(Q(decisions=None) | due, applied_at=None)
-    open_questions = asked.filter(Q(status=RequestStatus.PENDING) | Q(applied_at=None))
+    open_questions = asked.filter(applied_at=None)  # pending ones among them
     waits_behind = Run.objects.filter(thread=OuterRef("thread"), status=Status.INTERRUPTED)
     wakes = (
         Q(status=Status.RUNNING)

@@ -230,11 +230,15 @@ class TestMetrics:
         assert client.get("/metrics", headers={"Authorization": "Bearer s3cre"}).status_code == 403
         self.read(client, Authorization="Bearer s3cret")
 
-    def test_probes_are_not_redirected_to_tls(self, client, db, settings):
-        settings.SECURE_SSL_REDIRECT = True
-        assert [client.get(path).status_code for path in ("/healthz", "/readyz", "/metrics", "/login/")] == [
-            200,
-            200,
-            200,
-            301,
-        ]
+    @pytest.mark.parametrize(
+        ("path", "asked_for"), [("/healthz", 200), ("/readyz", 200), ("/metrics", 200), ("/login/", 400)]
+    )
+    def test_probes_come_by_address_and_without_tls(self, client, db, settings, path, asked_for):
+        settings.ALLOWED_HOSTS = ["desk.example.com"]
+        settings.SECURE_SSL_REDIRECT = path != "/login/"
+        sent = client.get(path, headers={"Host": "10.0.0.7:8000"})
+        assert sent.status_code == asked_for
+        if asked_for == 200:
+            assert {"X-Frame-Options", "X-Content-Type-Options", "Content-Security-Policy"} <= set(
+                sent.headers
+            )
