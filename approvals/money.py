@@ -30,12 +30,9 @@ def spoken(amount: Any, currency: str, language: str = "en") -> str:
     if number is None or not _is_currency(currency):
         return f"{currency} {amount}".strip()
     locale = BABEL_LOCALES.get(language, "en")
-    shown = format_currency(number, currency, locale=locale)
-    exact = format_currency(
-        number, currency, locale=locale, currency_digits=False, decimal_quantization=False
-    )
-    rounded_away = number != round(number, 2)
-    return exact if rounded_away else shown
+    if number == round(number, 2):
+        return format_currency(number, currency, locale=locale)
+    return format_currency(number, currency, locale=locale, currency_digits=False, decimal_quantization=False)
 
 
 def respoken(params: Mapping[str, Any], language: str = "en") -> dict[str, Any]:

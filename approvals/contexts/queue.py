@@ -30,7 +30,7 @@ class Row:
     def title(self) -> str:
         return phrases.title(self.request)
 
-    @property
+    @cached_property
     def look(self) -> tuple[str, str]:
         return look_of(self.request)
 
@@ -55,7 +55,7 @@ class Row:
         size = int(abs(amount) * 100) if amount is not None else 0
         return f"{due:010d}{MOST - min(size, MOST):016d}"
 
-    @property
+    @cached_property
     def chips(self) -> list[Chip]:
         request = self.request
         if not request.is_pending:
@@ -97,8 +97,10 @@ class Row:
 
     @property
     def _own(self) -> Chip | None:
-        own = access.why_not_decide(self.user, self.request) == "own_case"
-        return Chip(_("Your own case"), "line") if own else None
+        request = self.request
+        decides = request.queue in access.roles(self.user) and request.kind != RequestKind.QUESTION
+        own = request.thread.requester_id == self.user.pk or request.in_own_case  # type: ignore[attr-defined]
+        return Chip(_("Your own case"), "line") if decides and own else None
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,17 @@ class Inbox:
     counts: Mapping[str, int]
     seq: int
     current: Any = None
+    everything: bool = False  # asked for the whole queue, not only what is due first
+
+    @property
+    def url(self) -> str:
+        """Where the list is fetched again, without the place of the inbox."""
+        return f"?queue={self.queue}" + ("&all=1" if self.everything else "")
+
+    @property
+    def is_cut(self) -> bool:
+        listed = sum(row.request.is_pending for row in self.rows)
+        return not self.everything and listed < (self.counts.get(self.queue) or 0)
 
     @property
     def tabs(self) -> list[tuple[str, str, int | None]]:
@@ -119,7 +132,10 @@ class Inbox:
         ]
 
 
-def inbox(user: User, queue: str, *, current: Any = None, ghosts: bool = False) -> Inbox:
+def inbox(
+    user: User, queue: str, *, current: Any = None, ghosts: bool = False, everything: bool = False
+) -> Inbox:
     seq = events.current_seq()  # before the rows, so that they are at least that new
-    rows = [Row(row, user) for row in queries.inbox_rows(user, queue, ghosts=ghosts)]
-    return Inbox(queue, rows, queries.counts(user), seq, current)
+    limit = queries.ALL if everything else queries.PAGE
+    rows = [Row(row, user) for row in queries.inbox_rows(user, queue, ghosts=ghosts, limit=limit)]
+    return Inbox(queue, rows, queries.counts(user), seq, current, everything)

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from datetime import datetime
+from functools import cache
 from typing import Any
 from zlib import crc32
 
@@ -44,6 +45,12 @@ def _locale() -> str:
 @register.simple_tag
 def icon(name: str, size: str = "") -> str:
     """A Lucide icon beside a word; `size`: "sm"."""
+    return _drawn(name, size)
+
+
+@cache
+def _drawn(name: str, size: str) -> SafeString:
+    """Each once: drawing copies its whole tree, and a list shows dozens. Their names come from our code alone."""
     return lucide(name, size=None, **{"class": "i i-sm" if size == "sm" else "i", "aria_hidden": "true"})
 
 

@@ -25,7 +25,8 @@ def queue_of(request: PageRequest) -> str:
 def index(request: PageRequest) -> HttpResponse:
     """The list alone; htmx gets all rows of the queue, the recently closed ones as ghosts."""
     access.require(request.user, bool(access.roles(request.user)), "inbox")
-    inbox = contexts.inbox(request.user, queue_of(request), ghosts=bool(request.htmx))
+    everything = request.GET.get("all") == "1"
+    inbox = contexts.inbox(request.user, queue_of(request), ghosts=bool(request.htmx), everything=everything)
     return page(request, "inbox/page.html", {"inbox": inbox}, part="rows")
 
 

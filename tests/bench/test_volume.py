@@ -1,8 +1,9 @@
-"""Ten thousand finished cases and a thousand pending requests beside an empty desk: the same acts, the same run."""
+"""Ten thousand finished cases and a thousand pending requests, beside a desk with one page of each: the same acts, the
+same run. What grows with the length of a list, up to a page, is the same on both sides; what grows with the tables is not.
+"""
 
 from __future__ import annotations
 
-import statistics
 import time
 
 import pytest
@@ -19,8 +20,8 @@ pytestmark = pytest.mark.bench
 ROUNDS = 15
 
 
-def median_ms(act, setup=None):
-    """In milliseconds; the first rounds warm caches and plans up."""
+def best_ms(act, setup=None):
+    """In milliseconds; the first rounds warm caches and plans up. The best, because others use the machine too."""
     taken = []
     for number in range(ROUNDS + 3):
         given = (setup(),) if setup else ()
@@ -28,7 +29,7 @@ def median_ms(act, setup=None):
         act(*given)
         if number >= 3:
             taken.append((time.perf_counter() - began) * 1000)
-    return statistics.median(taken)
+    return min(taken)
 
 
 def figures():
@@ -47,24 +48,25 @@ def figures():
         client = Client()
         client.force_login(people[who])
         assert client.get(path).status_code == 200
-        found[name] = median_ms(lambda client=client, path=path: client.get(path))
-    found["decide"] = median_ms(
+        found[name] = best_ms(lambda client=client, path=path: client.get(path))
+    found["decide"] = best_ms(
         lambda request: factories.decide(request, "reject", by=people["chen"], message="no"),
         factories.make_request,
     )
-    found["sweep"] = median_ms(sweep)
+    found["sweep"] = best_ms(sweep)
     return found
 
 
-def test_a_full_desk_beside_an_empty_one(transactional_db, monkeypatch):
+def test_a_full_desk_beside_one_page(transactional_db, monkeypatch):
     monkeypatch.setattr(dispatch, "_put", lambda hint: None)
-    empty = figures()
+    volume.fill(50, 50)  # no more than a page of anything
+    small = figures()
     began = time.perf_counter()
-    volume.fill(10_000, 1_000)
+    volume.fill(10_000, 1_000, mark="more")
     say(f"filled in {time.perf_counter() - began:.1f} s: {volume.counts()}")
     full = figures()
-    for name, before in empty.items():
+    for name, before in small.items():
         ratio = full[name] / before
         say(
-            f"{name}: {before:.1f} ms empty, {full[name]:.1f} ms full: {ratio:.1f} x{'  TOO SLOW' if ratio > 2 else ''}"
+            f"{name}: {before:.1f} ms with a page, {full[name]:.1f} ms full: {ratio:.1f} x{'  TOO SLOW' if ratio > 2 else ''}"
         )

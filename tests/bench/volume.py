@@ -13,13 +13,13 @@ from tests import factories
 THREAD, RUN, REQUEST = (f"md5('{name}' || %(mark)s || i)::uuid" for name in ("thread", "run", "request"))
 
 
-def fill(finished: int, pending: int) -> None:
+def fill(finished: int, pending: int, *, mark: str = "") -> None:
     """`finished` cases with a decided request each, spread over months, and `pending` that wait for refund-reviewers."""
     done = factories.make_request(status="rejected")
     Run.objects.filter(pk=done.run_id).update(status="success")
     waiting = factories.make_request()
-    _copies(done, finished, "done", "(i || ' minutes')::interval")
-    _copies(waiting, pending, "waiting", "'0'::interval")
+    _copies(done, finished, f"done{mark}", "(i || ' minutes')::interval")
+    _copies(waiting, pending, f"waiting{mark}", "'0'::interval")
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
 
@@ -47,7 +47,7 @@ def _copies(request: ApprovalRequest, count: int, mark: str, ago: str) -> None:
             count,
             id=f"md5('decision{mark}' || i)::uuid",
             request_id=pk,
-            key="'k' || i",
+            key=f"'{mark}' || i",
             sent_at="now()",
         )
     for entry in AuditEvent.objects.filter(run_id=request.run_id):
