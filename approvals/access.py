@@ -86,8 +86,7 @@ def threads(user: User) -> QuerySet[Thread]:
         return everything
     mine = Q(requester=user)
     if is_reviewer(user):
-        asked = ApprovalRequest.objects.filter(_for_reviewers(user)).values("thread")
-        mine |= Q(pk__in=asked)
+        mine |= Q(Exists(ApprovalRequest.objects.filter(_for_reviewers(user), thread=OuterRef("pk"))))
     return everything.filter(mine) if roles(user) else everything.none()
 
 
@@ -95,7 +94,7 @@ def runs(user: User) -> QuerySet[Run]:
     everything = Run.objects.all()
     if sees_everything(user) or is_support(user):
         return everything
-    return everything.filter(thread__in=threads(user))
+    return everything.filter(Exists(threads(user).filter(pk=OuterRef("thread_id"))))
 
 
 def requests(user: User) -> QuerySet[ApprovalRequest]:

@@ -28,6 +28,8 @@ from approvals.models import (
 )
 
 PAGE = 50
+MANY = 1_000
+LATELY = 1_000  # entries of the trail
 ALL = 1_000  # what a person may list of a queue at once
 GHOSTS_FOR = timedelta(minutes=30)
 QUEUES = ("mine", "team", "unknown", "done")
@@ -68,20 +70,24 @@ def inbox_rows(user: User, queue: str, *, ghosts: bool, limit: int = PAGE) -> li
     """Due first. With `ghosts`, what was closed lately too, for lists that show it already."""
     if queue == "done":
         closed = access.requests(user).exclude(status=RequestStatus.PENDING)
-        return list(_for_rows(user, closed).order_by("-closed_at")[:PAGE])
-    due = _for_rows(user, waiting(user, queue)).order_by(F("expires_at").asc(nulls_last=True), "id")
+        return list(_for_rows(closed).order_by("-closed_at")[:PAGE])
+    due = _for_rows(waiting(user, queue)).order_by(F("expires_at").asc(nulls_last=True), "id")
     rows = list(due[:limit])
     if ghosts:
         closed = access.requests(user).filter(closed_at__gt=Now() - GHOSTS_FOR)
-        rows += _for_rows(user, closed).order_by("-closed_at")[:PAGE]
+        rows += _for_rows(closed).order_by("-closed_at")[:PAGE]
     return rows
 
 
-def _for_rows(user: User, found: QuerySet[ApprovalRequest]) -> QuerySet[ApprovalRequest]:
-    """With everything a row shows: no row asks the database again. `in_own_case` as in `access.why_not_decide`."""
-    spoke = Run.objects.filter(thread=OuterRef("thread"), requested_by=user)
-    related = ("thread", "thread__agent", "run", "run__version")
-    return found.select_related(*related).annotate(in_own_case=Exists(spoke)).defer("args_schema")
+def _for_rows(found: QuerySet[ApprovalRequest]) -> QuerySet[ApprovalRequest]:
+    """With everything a row shows: no row asks the database again."""
+    return found.select_related("thread", "thread__agent", "run", "run__version").defer("args_schema")
+
+
+def own_cases(user: User, rows: Iterable[ApprovalRequest]) -> set[UUID]:
+    """Those threads of the rows in which the person asked for something: as in `access.why_not_decide`."""
+    listed = {row.thread_id for row in rows}
+    return set(Run.objects.filter(thread__in=listed, requested_by=user).values_list("thread_id", flat=True))
 
 
 def next_waiting(user: User, after: ApprovalRequest) -> ApprovalRequest | None:
@@ -294,15 +300,15 @@ def same_run(entry: AuditEvent) -> list[AuditEvent]:
 
 
 def actors(user: User) -> list[str]:
-    """Names of people on the trail, for the filter."""
+    """Names of people on the trail lately, for the filter."""
     kinds = (ActorKind.USER, ActorKind.TOKEN)
-    names = (
-        access.audit_events(user)
-        .filter(actor_kind__in=kinds)
-        .order_by("actor_name")
-        .values_list("actor_name")
-    )
-    return [name for (name,) in names.distinct()[:200]]
+    lately = access.audit_events(user).order_by("-pk").values("actor_kind", "actor_name")[:LATELY]
+    return sorted({entry["actor_name"] for entry in lately if entry["actor_kind"] in kinds})
+
+
+def count_up_to(found: QuerySet[Any], most: int = MANY) -> int:
+    """How many there are, or `most + 1`: nobody needs the exact number of very many, and counting reads them all."""
+    return found.order_by()[: most + 1].count()
 
 
 def _any(parts: Iterable[Q]) -> Q:

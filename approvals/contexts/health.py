@@ -92,8 +92,7 @@ def health_of(user: User) -> Health:
 
 def _workers(found: Vitals) -> Card:
     facts = [
-        (_("%(queue)s: last taken") % {"queue": _queue(q)}, _ago(age))
-        for q, age in found.canaries.items()
+        (_("%(queue)s: last taken") % {"queue": _queue(q)}, _ago(age)) for q, age in found.canaries.items()
     ]
     stops = _(
         "Runs stand still. Decisions are kept and sent as soon as a worker is back: start one, or look at its log."
@@ -137,9 +136,7 @@ def _broker(found: Vitals) -> Card:
     )
     if found.broker is None:
         return Card("radio", _("Broker"), Chip(_("Does not answer"), *BAD), [], stops)
-    facts = [
-        (_("%(queue)s: waiting") % {"queue": _queue(q)}, str(n)) for q, n in found.broker.depth.items()
-    ]
+    facts = [(_("%(queue)s: waiting") % {"queue": _queue(q)}, str(n)) for q, n in found.broker.depth.items()]
     facts.append(
         (
             _("A nudge, there and back"),

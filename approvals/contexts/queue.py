@@ -25,6 +25,7 @@ class Row:
 
     request: ApprovalRequest
     user: User
+    in_own_case: bool = False
 
     @cached_property
     def title(self) -> str:
@@ -99,7 +100,7 @@ class Row:
     def _own(self) -> Chip | None:
         request = self.request
         decides = request.queue in access.roles(self.user) and request.kind != RequestKind.QUESTION
-        own = request.thread.requester_id == self.user.pk or request.in_own_case  # type: ignore[attr-defined]
+        own = request.thread.requester_id == self.user.pk or self.in_own_case
         return Chip(_("Your own case"), "line") if decides and own else None
 
 
@@ -137,5 +138,7 @@ def inbox(
 ) -> Inbox:
     seq = events.current_seq()  # before the rows, so that they are at least that new
     limit = queries.ALL if everything else queries.PAGE
-    rows = [Row(row, user) for row in queries.inbox_rows(user, queue, ghosts=ghosts, limit=limit)]
+    found = queries.inbox_rows(user, queue, ghosts=ghosts, limit=limit)
+    own = queries.own_cases(user, found)
+    rows = [Row(row, user, row.thread_id in own) for row in found]
     return Inbox(queue, rows, queries.counts(user), seq, current, everything)

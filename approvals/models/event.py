@@ -66,6 +66,8 @@ class AuditEvent(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["thread_id", "id"], name="audit_thread"),
+            models.Index(fields=["run_id", "id"], name="audit_run"),
+            models.Index(fields=["object_id", "id"], name="audit_object"),
             models.Index(fields=["action", "id"], name="audit_action"),
             models.Index(fields=["actor_name", "id"], name="audit_actor"),
         ]

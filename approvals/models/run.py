@@ -56,6 +56,7 @@ class Run(models.Model):
             models.Index(fields=["touched_at"], condition=Q(status__in=OPEN), name="run_open"),
             models.Index(fields=["-finished_at"], condition=Q(status=RunStatus.PARKED), name="run_parked"),
             models.Index(fields=["-created_at"], name="run_created"),
+            models.Index(fields=["-created_at"], condition=Q(status__in=OPEN), name="run_open_created"),
         ]
 
     def __str__(self) -> str:

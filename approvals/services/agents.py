@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models import Count
 
 from agents.catalogue import AgentSpec, fingerprint, tool_marks
 from agents.drift import Difference, differences
@@ -52,11 +52,15 @@ class Use:
 
 def in_use() -> list[Use]:
     """Versions with open or parked runs, and what differs in the installed code."""
-    parked = Count("runs", filter=Q(runs__status=RunStatus.PARKED))
-    alive = Run.objects.filter(version=OuterRef("pk"), status__in=[*OPEN, RunStatus.PARKED])
-    found = AgentVersion.objects.filter(Exists(alive)).select_related("agent").order_by("agent_id", "number")
-    counted = found.annotate(open=Count("runs", filter=Q(runs__status__in=OPEN)), parked=parked)
-    return [Use(row, row.open, row.parked, drift_of(row)) for row in counted]
+    alive, parked = (
+        dict(Run.objects.filter(status__in=statuses).values_list("version").annotate(Count("pk")).order_by())
+        for statuses in (OPEN, [RunStatus.PARKED])
+    )
+    found = AgentVersion.objects.filter(pk__in=alive.keys() | parked.keys()).select_related("agent")
+    return [
+        Use(row, alive.get(row.pk, 0), parked.get(row.pk, 0), drift_of(row))
+        for row in found.order_by("agent_id", "number")
+    ]
 
 
 def drift_of(version: AgentVersion) -> list[Difference]:

@@ -49,7 +49,7 @@ def icon(name: str, size: str = "") -> str:
 
 
 @cache
-def _drawn(name: str, size: str) -> SafeString:
+def _drawn(name: str, size: str) -> str:
     """Each once: drawing copies its whole tree, and a list shows dozens. Their names come from our code alone."""
     return lucide(name, size=None, **{"class": "i i-sm" if size == "sm" else "i", "aria_hidden": "true"})
 

@@ -7,6 +7,7 @@ from django.core.management import call_command
 from pydantic import BaseModel, create_model
 
 from agents import catalogue
+from agents.refunds import facts
 from approvals.actors import SYSTEM, Actor
 from approvals.errors import NotAllowed
 from approvals.models import Run
@@ -30,12 +31,7 @@ def deploy(monkeypatch, **changes):
             tools[name] = catalogue.ToolFacts(
                 **{**{f: getattr(tools[name], f) for f in tools[name].__dataclass_fields__}, "args": args}
             )
-    monkeypatch.setattr(catalogue, "all_tools", lambda: tools)
-    from agents import registry
-    from approvals.adapters import desk
-
-    for module in (registry, desk):
-        monkeypatch.setattr(module, "all_tools", lambda: tools)
+    monkeypatch.setattr(facts, "TOOLS", tuple(tools.values()))
 
 
 def another_refund():
