@@ -91,8 +91,6 @@ class Supervisor:
         if self.stopping.is_set():
             return
         self.console.line("up", f"started in {time.monotonic() - began:.1f} s; Ctrl-C stops it")
-        if self.plan.shop_port:
-            self.console.line("up", f"the demo shop is at {self.plan.shop_url}")
         suffix = f"  {DEMO_ACCOUNTS}" if settings.DEMO else ""
         self.console.plain(f"Counterseal is ready at {self.plan.url}{suffix}")
         await self.start(self.plan.more_workers())  # only now: they would slow down the first one

@@ -163,13 +163,12 @@ def _delivery(order: Record, args: Args, now: datetime) -> list[Check]:
     if days > limit:
         text = gettext_noop("Delivered %(days)s days ago, outside the %(limit)s days of the policy")
         return [Check("warn", text, params)]
-    return [
-        Check(
-            "pass",
-            gettext_noop("Delivered %(days)s days ago, within the %(limit)s days of the policy"),
-            params,
-        )
-    ]
+    recent = {
+        0: gettext_noop("Delivered today, within the %(limit)s days of the policy"),
+        1: gettext_noop("Delivered yesterday, within the %(limit)s days of the policy"),
+    }
+    text = gettext_noop("Delivered %(days)s days ago, within the %(limit)s days of the policy")
+    return [Check("pass", recent.get(days, text), params)]
 
 
 def _earlier(order: Record, mine: Sequence[Record], theirs: Sequence[Record], now: datetime) -> list[Check]:

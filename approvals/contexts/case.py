@@ -325,12 +325,12 @@ class Conversation:
         return self.open_turn or (self.turns[-1] if self.turns else None)
 
     @cached_property
-    def order(self) -> dict[str, Any] | None:
+    def order(self) -> evidence.Result | None:
         """The order as the agent read it last."""
         for turn in reversed(self.turns):
             for result in reversed(evidence.results(turn.steps)):
                 if result.template == "order":
-                    return result.data
+                    return result
         return None
 
     @cached_property

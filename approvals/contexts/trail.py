@@ -12,6 +12,7 @@ from django.utils.translation import ngettext
 from approvals import phrases
 from approvals.argform.diff import inline_diff
 from approvals.contexts.shared import Difference, difference, flat
+from approvals.enums import ActorKind
 from approvals.models import AuditEvent
 from approvals.services import audit
 
@@ -91,6 +92,17 @@ class Entry:
         return ACTOR_ICONS.get(self.event.actor_kind, "")
 
     @property
+    def who(self) -> str:
+        """Agents, rules and the system have names in the reader's language; people have their own."""
+        name = self.event.actor_name
+        match self.event.actor_kind:
+            case ActorKind.AGENT:
+                return phrases.agent(name)
+            case ActorKind.USER | ActorKind.TOKEN:
+                return name
+        return phrases.actor(name)
+
+    @property
     def on(self) -> str:
         return self.event.object_name or str(
             self.event.data.get("path") or self.event.data.get("username") or ""
@@ -137,5 +149,5 @@ class Entry:
 def log_line(event: AuditEvent) -> LogLine:
     entry = Entry(event)
     tone, icon = entry.look
-    text = _("%(what)s · %(who)s") % {"what": entry.what, "who": phrases.actor(event.actor_name)}
+    text = _("%(what)s · %(who)s") % {"what": entry.what, "who": entry.who}
     return LogLine(icon, text, event.at, entry.note, event.pk, tone)

@@ -30,11 +30,11 @@ def render(orders: list[Row], refunds: list[Row], effects: int, fault: Row) -> s
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Demo shop</title><style>{STYLE}</style></head><body>
 <h1>Demo shop</h1>
-<p>The system of record that the refund agent talks to. Nothing on this page can be changed here.</p>
+<p>The system of record that the refund agent talks to. This page only shows what it knows.</p>
 <div class="tiles">
-<div class="tile"><b>{effects}</b>refunds made</div>
+<div class="tile"><b>{effects}</b>refunds made through its API</div>
 <div class="tile"><b>{len(orders)}</b>orders</div>
-<div class="{tile}"><b>{escape(mode)}</b>fault in force{escape(_fault_words(fault))}</div>
+<div class="{tile}"><b>{escape(mode)}</b>fault switched on{escape(_fault_words(fault))}</div>
 </div>
 <h2>Refunds</h2>
 {_table(("Refund", "Order", "Amount", "Reason", "When", "Idempotency key"), [_refund(row) for row in refunds])}
@@ -63,7 +63,7 @@ def _refund(row: Row) -> str:
         f"<td><code>{escape(row['refund_id'])}</code></td><td>{escape(row['order_id'])}</td>"
         f'<td class="n ok">{escape(row["currency"])} {escape(row["amount"])}</td>'
         f'<td><span dir="auto">{escape(row["reason"][:80])}</span></td><td>{escape(row["created_at"][:16])}</td>'
-        f"<td><code>{escape(row['key'] or 'before')}</code></td>"
+        f"<td><code>{escape(row['key'] or '-')}</code></td>"
     )
     return f"<tr>{cells}</tr>"
 

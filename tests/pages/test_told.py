@@ -203,6 +203,15 @@ def test_every_page_tells_in_its_title_what_waits(rita, waiting):
     assert "data-badge=mine" in rita.get("/support/", htmx=True).content.decode()
 
 
+def test_an_agent_has_a_name_in_the_readers_language_and_a_person_keeps_theirs(ada, waiting):
+    ada.post("/me/", {"language": "zh-hans", "time_zone": "", "theme": "system", "undo_seconds": "5"})
+    entry = AuditEvent.objects.get(action="request.asked")
+    assert "退款代理" in text(ada.get(f"/audit/{entry.pk}/"))
+    by_person = AuditEvent.objects.filter(actor_kind="user").latest("pk")
+    AuditEvent.objects.filter(pk=by_person.pk).update(actor_name="Refund agent")
+    assert "退款代理" not in text(ada.get(f"/audit/{by_person.pk}/", htmx=True))
+
+
 def test_an_order_number_is_never_broken(rita, waiting):
     assert '<span class="nb">A-20931</span>' in rita.get("/inbox/").content.decode()
 

@@ -166,7 +166,7 @@ def test_the_page_shows_the_count_and_no_markup_of_strangers(shop, order):
     page = shop.call("GET", "/")[1]
     assert "<script" not in page
     assert "&lt;script&gt;" in page
-    assert f"<b>{len(shop.call('GET', '/effects')[1]['items'])}</b>refunds made" in page
+    assert f"<b>{len(shop.call('GET', '/effects')[1]['items'])}</b>refunds made through its API" in page
 
 
 def test_a_killed_shop_has_forgotten_nothing(tmp_path):
