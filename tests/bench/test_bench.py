@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from approvals.models import Run
 from approvals.tasks import sweep
 from tests.engine.conftest import refund
+from tests.processes.conftest import by_token, frozen_broker
 from tests.services import ROOT, child_environment, wait_until
 
 pytestmark = pytest.mark.bench
@@ -66,3 +68,36 @@ def test_a_cycle(office, settings):
     ids = [run.pk for run in runs]
     wait_until(lambda: sweep() and Run.objects.filter(pk__in=ids, status="success").count() == len(ids), 120)
     say(f"32 at once: {len(ids) / (time.perf_counter() - began):.1f} runs with one refund each per second")
+
+
+def test_a_frozen_broker(office, web):
+    """People must not notice: below half a second, and everything is worked off afterwards."""
+    worker = office.hire(concurrency=4).wait_ready()
+    waiting = [
+        office.request(office.open({"calls": [refund("A-20925", 1001)]}, {"text": "done"})) for _ in range(20)
+    ]
+    by_sam, by_rita = by_token(web.url, office.sam), by_token(web.url, office.rita)
+    body = {"agent": "refunds", "message": json.dumps({"script": [{"text": "done"}]})}
+
+    def submit(_request):
+        return by_sam("/cases", body)
+
+    def decide(request):
+        answer = {"type": "reject", "message": "no", "rev": request.rev, "digest": request.digest}
+        return by_rita(f"/requests/{request.pk}/decisions", answer)
+
+    with frozen_broker():
+        for name, act in (("submit", submit), ("decide", decide)):
+            taken = []
+            for request in waiting:
+                began = time.perf_counter()
+                assert act(request).status_code == 201
+                taken.append(time.perf_counter() - began)
+            p95 = statistics.quantiles(taken, n=20)[-1]
+            say(
+                f"{name}, broker frozen: p50 {statistics.median(taken) * 1000:.0f} ms, p95 {p95 * 1000:.0f} ms"
+            )
+    began = time.perf_counter()
+    wait_until(lambda: sweep() and Run.objects.filter(status="success").count() == 40, 120, "not worked off")
+    say(f"worked off {time.perf_counter() - began:.1f} s after it came back")
+    assert worker.running

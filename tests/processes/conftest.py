@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -16,8 +17,9 @@ from approvals.enums import Scope
 from approvals.models import ApprovalRequest, Run, User
 from approvals.services import tokens
 from approvals.tasks import sweep
+from tests import plugin
 from tests.engine.conftest import Desk, checkpoint_tables, shop
-from tests.services import Shop, Web, Worker, wait_until
+from tests.services import Shop, Valkey, Web, Worker, wait_until
 
 __all__ = ["checkpoint_tables", "shop"]
 
@@ -76,6 +78,17 @@ def office(
 def web(office: Office) -> Iterator[Web]:
     with Web(env={**FAST, "COUNTERSEAL_SHOP_URL": office.shop.url}) as running:
         yield running
+
+
+@contextmanager
+def frozen_broker() -> Iterator[None]:
+    """It accepts connections and answers nothing, as when its host swaps."""
+    (server,) = (process for process in plugin._running if isinstance(process, Valkey))
+    server.freeze()
+    try:
+        yield
+    finally:
+        server.thaw()
 
 
 type Post = Callable[..., httpx.Response]

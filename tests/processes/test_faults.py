@@ -6,7 +6,7 @@ import json
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import timedelta
 
 import httpx
@@ -20,8 +20,8 @@ from approvals.services import requests
 from approvals.tasks import sweep
 from tests import plugin
 from tests.engine.conftest import refund
-from tests.processes.conftest import by_token, signed_in
-from tests.services import Postgres, Valkey, wait_until
+from tests.processes.conftest import by_token, frozen_broker, signed_in
+from tests.services import Postgres, wait_until
 
 DONE = {"text": "the end"}
 
@@ -182,13 +182,3 @@ def test_a_frozen_broker_keeps_nobody_waiting(office, web):
     office.until(first, "success")
     office.until(Run.objects.get(pk=opened.json()["run_id"]), "success")
     assert office.amounts("A-20931") == ["1280.00"]
-
-
-@contextmanager
-def frozen_broker():
-    (server,) = (process for process in plugin._running if isinstance(process, Valkey))
-    server.freeze()
-    try:
-        yield
-    finally:
-        server.thaw()
