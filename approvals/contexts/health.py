@@ -106,7 +106,10 @@ def _workers(found: Vitals) -> Card:
             _("Runs stand still until work may go on."),
         )
     if all(age is None for age in found.canaries.values()):
-        return Card("cpu", _("Workers"), Chip(_("No sign of life yet"), *WARN), facts, stops)
+        if is_late(found.sweep, health.SWEEP_LATE):
+            return Card("cpu", _("Workers"), Chip(_("No sign of life yet"), *WARN), facts, stops)
+        begins = _("A worker has swept; its first round through every queue comes within a minute.")
+        return Card("cpu", _("Workers"), Chip(_("Starting"), *GOOD), facts, begins)
     if found.silent_queues:
         return Card("cpu", _("Workers"), Chip(_("Nobody works"), *BAD), facts, stops)
     if is_late(found.due.oldest or 0, health.DUE_LATE):

@@ -47,6 +47,8 @@ def test_a_canary_goes_from_the_broker_through_a_worker_into_a_row(office, setti
     entries = {name: entry for name, entry in app.conf.beat_schedule.items() if name.startswith("canary")}
     assert {entry["options"]["queue"] for entry in entries.values()} == set(settings.QUEUES)
     assert card("Workers").state.text == "No sign of life yet"
+    sweep()
+    assert card("Workers").state.text == "Starting", "somebody sweeps: no alarm before the first round"
     for entry in entries.values():  # as beat sends them
         app.send_task(entry["task"], args=entry["args"], **entry["options"])
     wait_until(lambda: not health.vitals().silent_queues, 60, "the canaries did not become rows")
