@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 
@@ -111,7 +111,7 @@ class DjangoDesk:
     # --- the questions --------------------------------------------------------------------------------------------------
     def project(self, order: RunOrder, snapshot: Snapshot) -> Mapping[str, Any]:
         run = self.claimed
-        asks = [self._ask(question) for question in snapshot.questions]
+        asks = [self._ask(self._as_sent(question)) for question in snapshot.questions]
         with self.session.use():
             fresh = [ask for ask in asks if requests.find(run=run, ask=ask) is None]
         checks = {
@@ -155,6 +155,21 @@ class DjangoDesk:
             message=row.message,
             grant=grant,
         )
+
+    def _as_sent(self, question: Question) -> Question:
+        """An unknown outcome is about the call as it was approved, which an edit may have changed."""
+        if question.kind != RequestKind.UNKNOWN_OUTCOME:
+            return question
+        with self.session.use():
+            approved = ApprovalRequest.objects.filter(
+                thread_id=self.thread_id,
+                ai_message_id=question.ai_message_id,
+                tool_call_id=question.tool_call_id,
+                kind=RequestKind.TOOL_CALL,
+            ).first()
+        if approved is None or approved.final is None:
+            return question
+        return replace(question, args=approved.final_args)
 
     def _ask(self, question: Question) -> requests.Ask:
         run = self.claimed

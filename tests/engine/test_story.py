@@ -501,6 +501,20 @@ def test_an_unclear_answer_is_asked_and_never_repeated(desk, mode):
         requests.withdraw(actor=Actor.of(desk.sam), request_pk=request.pk, reason="x")
 
 
+def test_the_question_is_about_the_call_that_was_sent_not_the_one_proposed(desk):
+    run = desk.open({"calls": [refund("A-20931", 1280)]}, DONE)
+    desk.drive(run)
+    (request,) = desk.pending(run)
+    desk.decide(request, "edit", args={"order_id": "A-20931", "amount": 640.5, "currency": "CNY"})
+    desk.fault("error_before", times=1)
+    assert desk.drive(run) == "interrupted"
+    (question,) = desk.pending(run)
+    assert (question.kind, question.args["amount"]) == ("unknown_outcome", 640.5)
+    assert question.title == "Did it go through? Refund CN¥640.50"
+    assert question.digest == desk.execution(run).digest
+    assert desk.drive(run) == "interrupted"  # and it stays the same question
+
+
 def test_it_happened_continues_with_the_truth(desk):
     run = desk.open({"calls": [refund("A-20877", 100)]}, DONE)
     desk.fault("drop_after", times=1)
