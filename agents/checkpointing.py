@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.store.postgres import PostgresStore
 from psycopg.rows import DictRow, dict_row
 
 from agents import faults
@@ -41,10 +42,24 @@ class SessionSaver(PostgresSaver):
             yield cursor
 
 
+class SessionStore(PostgresStore):
+    """Long-term memory on the session of a drive, behind the same lock as its checkpointer."""
+
+    def __init__(self, saver: SessionSaver) -> None:
+        super().__init__(saver.conn)
+        self.saver = saver
+
+    @contextmanager
+    def _cursor(self, *, pipeline: bool = False) -> Iterator[psycopg.Cursor[DictRow]]:
+        with self.saver._cursor(pipeline=pipeline) as cursor:
+            yield cursor
+
+
 def set_up(dsn: str) -> None:
-    """Create the checkpoint tables. Not safe to run twice at the same time: one command runs it under a lock."""
+    """Create the tables of checkpoints and of long-term memory. Not safe to run twice at the same time: one command runs it under a lock."""
     with psycopg.connect(dsn, autocommit=True, row_factory=dict_row) as session:
         PostgresSaver(session).setup()
+        PostgresStore(session).setup()
 
 
 class FaultSaver(SessionSaver):

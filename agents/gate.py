@@ -66,7 +66,7 @@ def write_tool(
         if any(parsed.get(name) != value for name, value in passed.items()):
             raise _refusal(gate, call, facts.name, "the arguments differ from what was approved")
         faults.point("L0", gate.thread_id)
-        row = sender.settle(gate.ledger.plan(call, facts.name, digest), parsed)
+        row = sender.settle(gate.ledger.plan(call, facts.name, digest), parsed, proposed)
         if row.status == "failed":
             raise ToolException(f"The call failed, nothing was done: {row.error}")
         return json.dumps({**args, **(row.result or {})}, ensure_ascii=False)
@@ -125,15 +125,24 @@ class _Sender:
     lookup: Lookup | None
     gate: Gate
 
-    def settle(self, row: Execution, args: dict[str, Any]) -> Execution:
+    def settle(self, row: Execution, args: dict[str, Any], proposed: dict[str, Any]) -> Execution:
         while row.status not in ("succeeded", "failed"):
-            row = self._ask(row) if row.status == "unknown" else self._attempt(row, args)
+            row = self._ask(row, proposed) if row.status == "unknown" else self._attempt(row, args)
         return row
 
-    def _ask(self, row: Execution) -> Execution:
+    def _ask(self, row: Execution, proposed: dict[str, Any]) -> Execution:
         """Pauses the graph the first time; returns at once when a saved answer is replayed. Either way the value is
         worthless: look at the row again, and ask again if it is still unknown."""
-        interrupt({"type": "unknown_outcome", "attempt": row.attempt, "tool_call_id": row.call.tool_call_id})
+        interrupt(
+            {
+                "type": "unknown_outcome",
+                "attempt": row.attempt,
+                "tool_call_id": row.call.tool_call_id,
+                "ai_message_id": row.call.ai_message_id,
+                "name": row.tool,
+                "args": proposed,
+            }
+        )
         return self.gate.ledger.reload(row)
 
     def _attempt(self, row: Execution, args: dict[str, Any]) -> Execution:

@@ -32,25 +32,41 @@ def _about_a_call(
     messages: list[AnyMessage],
     facts: Mapping[str, ToolFacts],
 ) -> Question:
-    try:
-        message, call = owner_of(messages, value["tool_call_id"])
-    except LookupError as error:
-        raise Parked(f"The call cannot be shown: {error}.") from error
-    known = facts.get(call["name"])
+    message_id, name, args = _call_of(value, messages)
+    known = facts.get(name)
     unknown_outcome = kind == "unknown_outcome"
     is_question = known is not None and known.effect == "ask"
     return Question(
         interrupt_id=item.id,
         kind="unknown_outcome" if unknown_outcome else "question" if is_question else "tool_call",
-        ai_message_id=message.id or "",
+        ai_message_id=message_id,
         tool_call_id=value["tool_call_id"],
         attempt=value["attempt"] if unknown_outcome else 0,
-        tool=call["name"],
-        args=call["args"],
+        tool=name,
+        args=args,
         args_schema=known.schema() if known else {},
         allowed_decisions=_allowed(item, unknown_outcome),
         value=value,
+        path=tuple(value.get("path", ())),
     )
+
+
+def _call_of(value: Mapping[str, Any], messages: list[AnyMessage]) -> tuple[str, str, Mapping[str, Any]]:
+    """(id of the AI message, tool, arguments). A sub-agent's messages are not among the agent's: then the interrupt,
+    which our own middleware or gate has raised, says it."""
+    try:
+        message, call = owner_of(messages, value["tool_call_id"])
+    except LookupError as error:
+        if value.get("ai_message_id"):
+            return str(value["ai_message_id"]), str(value["name"]), value["args"]
+        raise Parked(f"The call cannot be shown: {error}.") from error
+    if value.get("ai_message_id") not in (None, message.id):
+        return (
+            str(value["ai_message_id"]),
+            str(value["name"]),
+            value["args"],
+        )  # the sub-agent's id is like one of ours
+    return message.id or "", call["name"], call["args"]
 
 
 def _allowed(item: Interrupt, unknown_outcome: bool) -> tuple[str, ...]:
@@ -67,6 +83,7 @@ def _allowed(item: Interrupt, unknown_outcome: bool) -> tuple[str, ...]:
 
 def _about_a_limit(item: Interrupt, value: Mapping[str, Any], messages: list[AnyMessage]) -> Question:
     newest = next((m.id or "" for m in reversed(messages) if isinstance(m, AIMessage)), "")
+    newest = str(value.get("ai_message_id") or newest)
     resource = value.get("tool") or value["resource"]
     return Question(
         interrupt_id=item.id,
@@ -79,6 +96,7 @@ def _about_a_limit(item: Interrupt, value: Mapping[str, Any], messages: list[Any
         args_schema={},
         allowed_decisions=("grant", "stop"),
         value=value,
+        path=tuple(value.get("path", ())),
     )
 
 

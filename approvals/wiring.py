@@ -9,6 +9,7 @@ from django.db import connection
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from agents.checkpointing import SessionStore
 from agents.contracts import RunOrder
 from agents.registry import build_engine
 from agents.runtime import Engine, Outcome, drive
@@ -48,6 +49,8 @@ def _drive(session: DriveSession, thread_id: str) -> Outcome:
             approvals=DjangoApprovals(session, desk.claimed, desk.actor),
             ledger=DjangoLedger(session, desk.claimed, desk.fence, desk.actor),
             shop_url=settings.SHOP_URL,
+            store=SessionStore(session.saver),
+            folder=str(settings.STATE_DIR / "cases" / thread_id),
         )
 
     try:

@@ -70,6 +70,12 @@ class HumanInTheLoop(HumanInTheLoopMiddleware[Any, Any, Any]):
         result = await super().awrap_tool_call(request, run)
         return result if ran else _plain(result, request.tool_call["name"])
 
+    def _tool_approval_request(self, request: ToolCallRequest, config: InterruptOnConfig) -> Any:
+        """With the message that made the call: inside a sub-agent nobody else could find it."""
+        call = call_id(request.state, str(request.tool_call["id"]), thread_of(request.runtime))
+        asked = super()._tool_approval_request(request, config)
+        return {**asked, "ai_message_id": call.ai_message_id, "path": list(self._path)}
+
     def _config(self, tool: str, gate: Gate) -> InterruptOnConfig:
         judge = predicates.judge_of(gate.when)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NotRequired
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
@@ -23,6 +24,13 @@ class GrantAnswer(TypedDict):
     note: NotRequired[str]
 
 
+def place(path: Sequence[str], messages: Sequence[Any]) -> dict[str, Any]:
+    """Where a question comes from, if that is a sub-agent: the same limit may be reached in several at once."""
+    if not path:
+        return {}
+    return {"path": list(path), "ai_message_id": str(messages[-1].id if messages else "")}
+
+
 class ModelLimitState(AgentState[Any]):
     mcl_used: NotRequired[Annotated[int, PrivateStateAttr]]
     mcl_granted: NotRequired[Annotated[int, PrivateStateAttr]]
@@ -35,13 +43,16 @@ class HumanGrantModelLimit(AgentMiddleware[ModelLimitState, Any, Any]):
         limit: Calls that need no question.
         hard_cap: Calls that nobody can exceed.
         scope: "run" counts from the newest message on, through all pauses; "thread" since the thread began.
+        path: The sub-agents that lie above.
     """
 
     state_schema = ModelLimitState
 
-    def __init__(self, *, limit: int, hard_cap: int, scope: Scope = "run") -> None:
+    def __init__(
+        self, *, limit: int, hard_cap: int, scope: Scope = "run", path: tuple[str, ...] = ()
+    ) -> None:
         super().__init__()
-        self.limit, self.hard_cap, self.scope = limit, max(limit, hard_cap), scope
+        self.limit, self.hard_cap, self.scope, self.path = limit, max(limit, hard_cap), scope, path
 
     def before_agent(self, state: ModelLimitState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         # Runs once per message and never at a resume, so a pause does not give the calls back.
@@ -62,6 +73,7 @@ class HumanGrantModelLimit(AgentMiddleware[ModelLimitState, Any, Any]):
                     "limit": self.limit,
                     "granted": granted,
                     "max_extra": self.hard_cap - used,
+                    **place(self.path, state["messages"]),
                 },
                 response_schema=GrantAnswer,
             )
@@ -92,9 +104,18 @@ class HumanGrantToolLimit(AgentMiddleware[ToolLimitState, Any, Any]):
 
     state_schema = ToolLimitState
 
-    def __init__(self, *, tool_name: str, limit: int, hard_cap: int, scope: Scope = "run") -> None:
+    def __init__(
+        self,
+        *,
+        tool_name: str,
+        limit: int,
+        hard_cap: int,
+        scope: Scope = "run",
+        path: tuple[str, ...] = (),
+    ) -> None:
         super().__init__()
-        self.tool_name, self.limit, self.hard_cap, self.scope = tool_name, limit, max(limit, hard_cap), scope
+        self.tool_name, self.limit, self.hard_cap = tool_name, limit, max(limit, hard_cap)
+        self.scope, self.path = scope, path
 
     @property
     def name(self) -> str:
@@ -119,7 +140,7 @@ class HumanGrantToolLimit(AgentMiddleware[ToolLimitState, Any, Any]):
         run, over, note = calls[:room], calls[room:], f"the hard limit is {self.hard_cap}"
         most = min(self.hard_cap - before - len(run), len(over))
         if most > 0:
-            answer = self._ask(before, over, most)
+            answer = self._ask(before, over, most, place(self.path, state["messages"]))
             note = answer.get("note") or "no further call was granted"
             if answer["type"] == "grant":
                 extra = min(answer.get("extra", most), most)
@@ -132,7 +153,7 @@ class HumanGrantToolLimit(AgentMiddleware[ToolLimitState, Any, Any]):
             "messages": [self._refusal(call, note) for call in over],
         }
 
-    def _ask(self, used: int, over: list[ToolCall], most: int) -> GrantAnswer:
+    def _ask(self, used: int, over: list[ToolCall], most: int, where: dict[str, Any]) -> GrantAnswer:
         answer: GrantAnswer = interrupt(
             {
                 "type": "limit_grant",
@@ -142,6 +163,7 @@ class HumanGrantToolLimit(AgentMiddleware[ToolLimitState, Any, Any]):
                 "limit": self.limit,
                 "max_extra": most,
                 "over": [{"tool_call_id": call["id"], "args": call["args"]} for call in over],
+                **where,
             },
             response_schema=GrantAnswer,
         )

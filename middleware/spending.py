@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
-from middleware.limits import GrantAnswer
+from middleware.limits import GrantAnswer, place
 from middleware.options.people import SpendLimitOptions
 
 MILLION = 1_000_000
@@ -30,9 +30,9 @@ class SpendLimit(AgentMiddleware[SpendState, Any, Any]):
 
     state_schema = SpendState
 
-    def __init__(self, options: SpendLimitOptions) -> None:
+    def __init__(self, options: SpendLimitOptions, path: tuple[str, ...] = ()) -> None:
         super().__init__()
-        self.options = options
+        self.options, self.path = options, path
         self.resource = "tokens" if options.tokens is not None else f"{options.currency.lower()}_cents"
         self.unit = 1.0 if options.tokens is not None else 0.01
         self.hard_cap = options.hard_cap or options.limit
@@ -56,6 +56,7 @@ class SpendLimit(AgentMiddleware[SpendState, Any, Any]):
                     "limit": int(self.options.limit / self.unit),
                     "granted": int(granted / self.unit),
                     "max_extra": most,
+                    **place(self.path, state["messages"]),
                 },
                 response_schema=GrantAnswer,
             )

@@ -243,6 +243,7 @@ def context_of(run: Run) -> dict[str, Any]:
         "order_id": thread.order_id,
         "language": thread.language,
         "requester": run.requested_by.username,
+        "roles": sorted(access.roles(run.requested_by)),
     }
 
 

@@ -16,10 +16,17 @@ KIND = {"human": StepKind.MESSAGE, "ai": StepKind.MODEL, "tool": StepKind.TOOL}
 
 
 def record(*, run: Run, messages: Sequence[Message]) -> int:
-    """Append what is new, in order. Inside a transaction; idempotent by message id. Returns how many were new."""
-    known = set(run.steps.values_list("message_id", flat=True))
+    """Append what is new, in order, and follow what was rewritten: a middleware masks or replaces a text after it was
+    shown. Inside a transaction; idempotent by message id. Returns how many were new."""
+    known = dict(run.steps.values_list("message_id", "text"))
     fresh = [m for m in messages if m.id not in known and m.role in KIND]
+    texts = {m.id: cleaning.text(m.text) for m in messages if m.id in known}
+    rewritten = {message_id: text for message_id, text in texts.items() if text != known[message_id]}
+    for message_id, text in rewritten.items():
+        run.steps.filter(message_id=message_id).update(text=text)
     if not fresh:
+        if rewritten:
+            events.record(run.topic, run.thread.topic, kind="step", object_id=run.pk)
         return 0
     last = run.steps.aggregate(last=Max("position"))["last"] or 0
     Step.objects.bulk_create(

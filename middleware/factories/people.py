@@ -17,24 +17,28 @@ def human_in_the_loop(options: o.HumanInTheLoopOptions, around: Surroundings) ->
     return with_id(HumanInTheLoop(options.interrupt_on, around.approvals, around.path), options)
 
 
-def model_call_limit(options: o.ModelCallLimitOptions, _: Surroundings) -> Middleware:
+def model_call_limit(options: o.ModelCallLimitOptions, around: Surroundings) -> Middleware:
     if options.on_limit == "ask":
         cap = options.hard_cap or options.limit
         return HumanGrantModelLimit(
-            limit=options.limit, hard_cap=cap, scope="run" if options.run_limit else "thread"
+            limit=options.limit,
+            hard_cap=cap,
+            scope="run" if options.run_limit else "thread",
+            path=around.path,
         )
     return ModelCallLimitMiddleware(
         thread_limit=options.thread_limit, run_limit=options.run_limit, exit_behavior=options.exit_behavior
     )
 
 
-def tool_call_limit(options: o.ToolCallLimitOptions, _: Surroundings) -> Middleware:
+def tool_call_limit(options: o.ToolCallLimitOptions, around: Surroundings) -> Middleware:
     if options.on_limit == "ask":
         return HumanGrantToolLimit(
             tool_name=str(options.tool_name),
             limit=options.limit,
             hard_cap=options.hard_cap or options.limit,
             scope="run" if options.run_limit else "thread",
+            path=around.path,
         )
     return ToolCallLimitMiddleware(
         tool_name=options.tool_name,
@@ -44,8 +48,8 @@ def tool_call_limit(options: o.ToolCallLimitOptions, _: Surroundings) -> Middlew
     )
 
 
-def spend_limit(options: o.SpendLimitOptions, _: Surroundings) -> Middleware:
-    return with_id(SpendLimit(options), options)
+def spend_limit(options: o.SpendLimitOptions, around: Surroundings) -> Middleware:
+    return with_id(SpendLimit(options, around.path), options)
 
 
 def repeat_guard(options: o.RepeatGuardOptions, around: Surroundings) -> Middleware:

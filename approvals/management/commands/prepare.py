@@ -59,7 +59,7 @@ def only_one() -> Iterator[None]:
 
 def set_up_checkpoints() -> bool:
     """Let the installed LangGraph make its tables, unless this very version has done so: loading it takes seconds."""
-    mark = f"langgraph-checkpoint-postgres {version('langgraph-checkpoint-postgres')}"
+    mark = f"langgraph-checkpoint-postgres {version('langgraph-checkpoint-postgres')} with store"
     with connection.cursor() as cursor:
         cursor.execute("select obj_description(to_regclass(%s), 'pg_class')", [CHECKPOINTS])
         (found,) = cursor.fetchone()
