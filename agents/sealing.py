@@ -6,6 +6,7 @@ decision or a verdict covers exactly these arguments.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
@@ -42,7 +43,7 @@ def seal(inner: BaseTool, facts: ToolFacts, judge: Judge, gate: Gate) -> Structu
     def with_runtime(runtime: ToolRuntime, **passed: Any) -> Any:
         token = doing.set(runtime)
         try:
-            return run(runtime=runtime, **passed)
+            return _result(run(runtime=runtime, **passed))
         finally:
             doing.reset(token)
 
@@ -54,6 +55,12 @@ def seal(inner: BaseTool, facts: ToolFacts, judge: Judge, gate: Gate) -> Structu
         handle_tool_error=True,
         metadata=sealed.metadata,
     )
+
+
+def _result(told: str) -> str:
+    """What the tool said, without its own arguments: a written file would stand in the conversation twice."""
+    known = json.loads(told)
+    return str(known["result"]) if "result" in known else told
 
 
 def _said(answer: Any) -> Mapping[str, Any]:

@@ -66,7 +66,9 @@ def page() -> str:
 def _table() -> Iterator[str]:
     """System -> the test that proves it in the whole product."""
     yield "\n## Which test proves what\n"
-    yield "Each runs a published spec in a real worker on Postgres, unless the line says otherwise.\n"
+    yield "In `tests/middleware`. Each publishes a spec and runs it in a real worker on Postgres, every drive in a process"
+    yield "of its own; providers are loopback servers that speak the real protocol. Docker and Codex are proved up to the"
+    yield "command that would be started. `test_models.py` also counts the hooks and runs the examples of `examples/agents`.\n"
     yield "| middleware | hooks | proved by |"
     yield "|---|---|---|"
     for entry in ENTRIES.values():

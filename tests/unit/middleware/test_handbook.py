@@ -11,6 +11,7 @@ from django.core.management import CommandError, call_command
 
 from agents.exchange import examine, read
 from middleware import catalogue
+from middleware.proofs import PROOFS
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted((ROOT / "examples" / "agents").glob("*.json"))
@@ -42,6 +43,15 @@ def test_every_prebuilt_middleware_has_an_example():
         "anthropic_memory", "anthropic_file_search", "bedrock_prompt_caching", "openai_moderation",
     }  # fmt: skip
     assert prebuilt <= used
+
+
+def test_every_entry_is_proved_by_a_test_that_is_there():
+    shipped = {name for name, entry in catalogue.ENTRIES.items() if entry.family != "own"}
+    assert set(PROOFS) == shipped
+    for proof in {proof for some in PROOFS.values() for proof in some}:
+        name, _, kind = proof.partition("::")
+        text = (ROOT / "tests" / "middleware" / name).read_text()
+        assert f"class {kind}:" in text if kind else "def test_" in text, proof
 
 
 def test_the_command_says_what_is_wrong_and_fails(tmp_path):
