@@ -13,7 +13,7 @@ from approvals.api.problems import Problem, unauthorized
 from approvals.enums import Scope
 from approvals.errors import Attempt
 from approvals.models import User
-from approvals.services import refusals, tokens
+from approvals.services import refusals, sessions, tokens
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 # Whoever may open or decide may also read what that is about.
@@ -39,14 +39,19 @@ class BearerToken(AuthBase):
         scheme, _, text = header.partition(" ")
         token = tokens.find(text.strip()) if scheme.lower() == "bearer" else None
         if token is None:
-            raise unauthorized(
-                "The token is unknown, expired or revoked: make a new one and send it as Bearer."
-            )
+            raise _unknown(text.strip(), request.META.get("REMOTE_ADDR", ""))
         actor = Actor.of(token.user, token)
         if self.scopes and not set(self.scopes) & set(token.scopes):
             refusals.record(actor, Attempt(f"scope {self.scopes[0]}"), request.path)
             raise Problem(403, "scope", f"This token lacks the scope {self.scopes[0]}: make one that has it.")
         return actor
+
+
+def _unknown(text: str, address: str) -> Problem:
+    if wait := sessions.token_refused(prefix=tokens.prefix_of(text), address=address):
+        detail = f"Too many tokens that are none of ours came from your address: try again in {wait} seconds."
+        return Problem(429, "too-many", detail, headers={"Retry-After": str(wait)})
+    return unauthorized("The token is unknown, expired or revoked: make a new one and send it as Bearer.")
 
 
 class SessionCookie(AuthBase):

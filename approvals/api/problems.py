@@ -39,6 +39,7 @@ TITLES: Final = {
     "key-reused": "Idempotency key used before",
     "pending": "A decision is pending",
     "too-late": "Too late",
+    "too-many": "Too many attempts",
     "unavailable": "Temporarily unavailable",
     "internal": "Internal error",
 }

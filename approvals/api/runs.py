@@ -10,7 +10,7 @@ from ninja import Query, Router
 
 from approvals import access
 from approvals.api import answers
-from approvals.api.auth import READING, caller, needs
+from approvals.api.auth import NO_NUL, READING, caller, needs
 from approvals.api.bodies import ReasonBody
 from approvals.api.paging import Limit, newest_first
 from approvals.enums import RunStatus, Scope
@@ -27,7 +27,7 @@ def list_runs(
     request: HttpRequest,
     status: Annotated[Literal[tuple(RunStatus.values)] | None, Query(None)] = None,  # type: ignore[valid-type]
     thread: Annotated[UUID | None, Query(None)] = None,
-    agent: Annotated[str | None, Query(None, max_length=40)] = None,
+    agent: Annotated[str | None, Query(None, max_length=40, pattern=NO_NUL)] = None,
     after: Annotated[UUID | None, Query(None)] = None,
     limit: Limit = 50,
 ) -> answers.Page[answers.RunAnswer]:

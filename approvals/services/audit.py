@@ -60,6 +60,7 @@ ACTIONS: dict[str, Any] = {
     "role.changed": _("Changed a role"),
     "role.removed": _("Removed a role"),
     "token.created": _("Created an API token"),
+    "token.refused": _("Refused an API token"),
     "token.revoked": _("Revoked an API token"),
     "settings.changed": _("Changed settings"),
     "agent.published": _("Published an agent version"),

@@ -20,6 +20,7 @@ PER_ACCOUNT_AND_ADDRESS, PER_ADDRESS, PER_ACCOUNT = (
     30,
     30,
 )  # failures within the window before anybody waits
+TOKENS = ":token"  # stands for the account of attempts with a bearer token; no user name has a colon
 FIRST, SHORT, LONGEST = timedelta(seconds=15), timedelta(seconds=30), timedelta(minutes=15)
 
 
@@ -55,7 +56,7 @@ def seconds_to_wait(*, username: str, address: str) -> int:
     spread = SignIn.objects.none() if last_success else anyone
     return max(
         _wait(mine, PER_ACCOUNT_AND_ADDRESS, LONGEST),
-        _wait(recent.filter(address=address, succeeded=False), PER_ADDRESS, LONGEST),
+        _wait(recent.filter(address=address, succeeded=False).exclude(account=TOKENS), PER_ADDRESS, LONGEST),
         _wait(spread, PER_ACCOUNT, SHORT),
     )
 
@@ -64,6 +65,19 @@ def throttled(*, username: str, address: str, seconds: int) -> None:
     with transaction.atomic():
         data = _typed(username, address) | {"seconds": seconds}
         audit.record("session.throttled", actor=SYSTEM, subject=None, data=data)
+
+
+def token_refused(*, prefix: str, address: str) -> int:
+    """Note a bearer token that is none of ours, or say how long to wait: it cannot be guessed, but the trail could be
+    filled. A good token is never kept waiting."""
+    recent = SignIn.objects.filter(at__gt=Now() - WINDOW, account=TOKENS, address=address)
+    if wait := _wait(recent, PER_ADDRESS, LONGEST):
+        return wait
+    with transaction.atomic():
+        _note(TOKENS, address, succeeded=False)
+        data = {"prefix": prefix, "address": address}
+        audit.record("token.refused", actor=SYSTEM, subject=None, data=data)
+    return 0
 
 
 def _wait(failures: QuerySet[SignIn], free: int, longest: timedelta) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
 from collections.abc import Sequence
 from datetime import timedelta
@@ -66,6 +67,12 @@ def find(text: str) -> ApiToken | None:
         Q(last_used_at=None) | Q(last_used_at__lt=Now() - timedelta(minutes=1))
     ).update(last_used_at=Now())
     return token
+
+
+def prefix_of(text: str) -> str:
+    """The part of a token that may be written down; "" if this does not look like one: it may be anything."""
+    found = re.match(rf"{BRAND}_([0-9a-f]{{8}})_", text)
+    return found[1] if found else ""
 
 
 def revoke(*, actor: Actor, token_pk: UUID | str) -> None:

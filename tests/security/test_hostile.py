@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import uuid
+from pathlib import Path
 
 import pytest
 from django.test import Client
 
+from approvals import urls, views
+from approvals.api import api
 from approvals.models import ApprovalRequest, AuditEvent, Decision, DecisionDraft, Run
 from tests import factories
 
@@ -29,28 +33,36 @@ TEXTS = (
     "%E2%80%AE",
     "'\"><",
 )
-QUERIES = {
-    "/inbox/": ("q", "queue", "since"),
-    "/audit/": ("q", "who", "what", "from", "to", "case", "run", "before"),
-    "/runs/": ("status", "before", "q"),
-    "/support/": ("q", "status", "before"),
-    "/login/": ("next",),
-    "/api/v1/audit": (
-        "action",
-        "actor",
-        "before",
-        "after",
-        "cursor",
-        "limit",
-        "run_id",
-        "thread_id",
-        "since",
-        "until",
-    ),
-    "/api/v1/requests": ("status", "queue", "before", "cursor", "limit"),
-    "/api/v1/runs": ("status", "thread_id", "before", "cursor", "limit"),
-    "/api/v1/agents": ("limit",),
-}
+VIEWS = Path(views.__file__).parent
+READS = re.compile(r'GET(?:\.get)?[(\[]"(\w+)"|given\.get\("(\w+)"')
+
+
+def page_parameters() -> list[str]:
+    """Every name that any page reads from its address."""
+    source = "".join(path.read_text() for path in VIEWS.glob("*.py"))
+    return sorted({first or second for first, second in READS.findall(source)})
+
+
+def pages(request: ApprovalRequest) -> list[str]:
+    """Every page of ours, with the id of something where it wants one."""
+    found = []
+    for pattern in urls.urlpatterns:
+        route = str(pattern.pattern)
+        owner = {"support": request.thread_id, "runs": request.run_id}.get(route.split("/")[0], request.pk)
+        found.append("/" + re.sub(r"<int:\w+>", "1", re.sub(r"<uuid:\w+>", str(owner), route)))
+    return found
+
+
+def reading_operations(pk: object) -> list[tuple[str, list[str]]]:
+    """Every GET of the API and the names of its parameters, out of its own description."""
+    found = []
+    for path, item in api.get_openapi_schema()["paths"].items():
+        if "get" in item:
+            names = [entry["name"] for entry in item["get"]["parameters"] if entry["in"] == "query"]
+            found.append((re.sub(r"{\w+_id}", str(pk), path).replace("{slug}", "refunds"), names))
+    return found
+
+
 BODIES = (
     b"\x00", b"{", b"[]", b'"x"', b"null", b'{"type": "approve", "rev": ' + b"9" * 5000 + b"}",
     b'{"type": "edit", "rev": 1, "digest": "x", "args": {"amount": ' + b"9" * 5000 + b"}}",
@@ -86,18 +98,40 @@ def state(request):
     )
 
 
-def test_no_parameter_of_any_address_breaks_it(everything):
+def test_no_parameter_of_any_page_breaks_it(everything):
+    """All of a page's parameters at once: pages leave out what they cannot read."""
+    client, request, _ = everything
+    names = page_parameters()
+    assert {"q", "case", "before", "mode", "queue", "next"} <= set(names)
+    before = state(request)
+    walked, broken = 0, []
+    for path in pages(request):
+        for text in TEXTS:
+            answer = client.get(f"{path}?" + "&".join(f"{name}={text}" for name in names))
+            walked += 1
+            if answer.status_code >= 500:
+                broken.append(f"{path}?...={text[:20]} {answer.status_code}")
+    assert broken == [], "\n".join(broken)
+    assert walked > 400
+    assert state(request) == before
+
+
+def test_no_parameter_of_any_operation_breaks_it_and_the_answer_names_it(everything):
     client, request, bearer = everything
     before = state(request)
-    broken = []
-    for path, names in QUERIES.items():
-        for name in names:
-            for text in TEXTS:
-                sent = bearer if path.startswith("/api/") else {}
-                answer = client.get(f"{path}?{name}={text}", **sent)
-                if answer.status_code >= 500:
-                    broken.append(f"{path}?{name}={text[:20]} {answer.status_code}")
+    walked, broken = 0, []
+    for pk in (request.pk, request.run_id):
+        for path, names in reading_operations(pk):
+            for name in names:
+                for text in TEXTS:
+                    answer = client.get(f"{path}?{name}={text}", **bearer)
+                    walked += 1
+                    if answer.status_code >= 500:
+                        broken.append(f"{path}?{name}={text[:20]} {answer.status_code}")
+                    elif answer.status_code == 422:
+                        assert [error["field"] for error in answer.json()["errors"]] == [name]
     assert broken == [], "\n".join(broken)
+    assert walked > 400
     assert state(request) == before
 
 

@@ -101,3 +101,30 @@ def test_the_admin_has_no_door_of_its_own():
     assert (answer.status_code, answer["Location"]) == (302, "/login/?next=/admin/auth/group/")
     answer = Client().post("/admin/login/", {"username": "rita", "password": factories.PASSWORD})
     assert (answer.status_code, actions()) == (302, [])
+
+
+def test_unknown_tokens_fill_no_trail_and_a_good_one_never_waits(rita):
+    good = factories.make_token(rita, "read")
+    revoked = f"cseal_{good.split('_')[1]}_wrong"
+
+    def call(token):
+        return Client().get("/api/v1/me", HTTP_AUTHORIZATION=f"Bearer {token}")
+
+    for n in range(sessions.PER_ADDRESS):
+        assert call(revoked if n else "my-password").status_code == 401
+    before = AuditEvent.objects.count()
+    refused = list(
+        AuditEvent.objects.filter(action="token.refused").order_by("pk").values_list("data", flat=True)
+    )
+    assert len(refused) == sessions.PER_ADDRESS
+    assert refused[0] == {"prefix": "", "address": "127.0.0.1"}
+    assert refused[1]["prefix"] == good.split("_")[1]
+    answer = call(revoked)
+    assert (answer.status_code, answer["Retry-After"], answer.json()["title"]) == (
+        429,
+        "15",
+        "Too many attempts",
+    )
+    assert call(good).status_code == 200
+    assert attempt(address="127.0.0.1").status_code == 422
+    assert AuditEvent.objects.count() == before + 1
