@@ -53,9 +53,6 @@ def examine(spec: AgentSpec) -> list[Lint]:
     known = all_tools()
     missing = [name for name in tools_of(spec) if name not in known]
     if missing:
-        where = "declare it in the facts of a package that COUNTERSEAL_AGENTS names"
-        return [
-            Lint("error", "unknown-tool", f"nothing is known of the tool {name}: {where}") for name in missing
-        ]
+        return [Lint("error", "no-facts", {"tool": name}) for name in missing]
     tools = {name: known[name] for name in tools_of(spec)}
     return lint(spec.middleware, tools, model=spec.model, own=spec.tools)

@@ -136,5 +136,5 @@ def named(title: str) -> Callable[[Any], str]:
 
 
 def key_of(env: str) -> str | None:
-    """What is missing if this environment variable is empty here."""
-    return None if os.environ.get(env) else f"needs the environment variable {env}"
+    """The environment variable, if it is empty here."""
+    return None if os.environ.get(env) else env

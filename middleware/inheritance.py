@@ -8,7 +8,6 @@ from typing import Any
 from middleware.options.files import SubAgentSpec
 
 HITL, GUARD, ROLES, REPEATS = "human_in_the_loop", "write_guard", "role_tools", "repeat_guard"
-OWN_GATE = "a sub-agent has the gate of its agent and no other"
 
 
 def inherited(

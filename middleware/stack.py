@@ -66,7 +66,7 @@ def lint(
         try:
             items.append(parse(spec_entry))
         except BadEntry as error:
-            found.append(Lint("error", "unreadable", str(error)))
+            found.append(Lint("error", "unreadable", {"why": str(error)}))
     if found:
         return found  # the order of a list with holes says nothing
     stack = Stack(items, all_facts(spec, tools), model)

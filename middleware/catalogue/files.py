@@ -61,7 +61,7 @@ _CHANGES = {"write_file": WRITE_FILE, "edit_file": EDIT_FILE, "delete": DELETE}
 
 
 def program_of(policy: Any) -> str | None:
-    """What is missing if the policy's program is not on this machine."""
+    """The policy's program, if it is not on this machine."""
     program = getattr(policy, "binary", None)
     return (
         f"needs the program {program} on the workers' PATH" if program and not shutil.which(program) else None

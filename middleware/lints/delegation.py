@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from middleware.inheritance import OWN_GATE, inherited
+from middleware.inheritance import inherited
 from middleware.lints.finding import GUARD, HITL, Lint, Stack, error
 
 NOT_BELOW = frozenset({HITL, GUARD, "role_tools"})
@@ -23,21 +24,23 @@ def _helper(
     name: str, one: Any, stack: Stack, above: Sequence[Any], own: Sequence[str], check: Check
 ) -> Iterator[Lint]:
     where = f"{name} ({one.name})"
+
+    def refused(code: str, **params: Any) -> Lint:
+        return replace(error(code, **params), where=where)
+
     for used in one.middleware:
         if used.get("use") in NOT_BELOW:
-            yield error("subagent-gate", f"{where} lists {used['use']}: {OWN_GATE}")
+            yield refused("subagent-gate", use=used["use"])
             return
         if used.get("use") == "subagents":
-            yield error("nested-subagents", f"{where} has sub-agents of its own: one level is enough")
+            yield refused("nested-subagents")
             return
     names = own if one.tools is None else one.tools
     tools = {tool: stack.tools[tool] for tool in names if tool in stack.tools}
     if one.graph:
         if one.tools or one.middleware or one.model:
-            yield error(
-                "graph-with-options", f"{where} is a compiled graph: it brings its own tools and model"
-            )
+            yield refused("graph-with-options")
         return
     for found in check(inherited(one, above, list(tools)), tools):
         if found.code != "no-limit":
-            yield Lint(found.level, found.code, f"{where}: {found.text}")
+            yield replace(found, where=where)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from middleware.entry import Entry
+from middleware.lints.words import WORDS
 from middleware.ports import ToolInfo
 
 HITL = "human_in_the_loop"
@@ -15,11 +16,21 @@ GUARD = "write_guard"
 
 @dataclass(frozen=True)
 class Lint:
-    """One finding about a stack. An `error` refuses it."""
+    """One finding about a stack. An `error` refuses it. `message` is an English message id, filled with `params`."""
 
     level: Literal["error", "warning"]
     code: str
-    text: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    where: str = ""  # the sub-agent it is about
+
+    @property
+    def message(self) -> str:
+        return WORDS[self.code]
+
+    @property
+    def text(self) -> str:
+        said = self.message % self.params
+        return f"{self.where}: {said}" if self.where else said
 
 
 @dataclass(frozen=True)
@@ -57,9 +68,9 @@ class Stack:
 type Rule = Callable[[Stack], Iterator[Lint]]
 
 
-def error(code: str, text: str) -> Lint:
-    return Lint("error", code, text)
+def error(code: str, **params: Any) -> Lint:
+    return Lint("error", code, params)
 
 
-def warning(code: str, text: str) -> Lint:
-    return Lint("warning", code, text)
+def warning(code: str, **params: Any) -> Lint:
+    return Lint("warning", code, params)

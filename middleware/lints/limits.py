@@ -14,24 +14,18 @@ def limits(stack: Stack) -> Iterator[Lint]:
     pauses = stack.index(HITL) is not None
     for _, entry, options in stack.named("model_call_limit", "tool_call_limit"):
         if options.on_limit == "end" and options.run_limit and pauses:
-            text = f"the run_limit of {entry.name} starts again after every pause: use thread_limit or on_limit ask"
-            yield warning("limit-resets", text)
+            yield warning("limit-resets", use=entry.name)
     if stack.index("model_call_limit") is None:
-        yield warning("no-limit", "no model_call_limit: a run may call the model thousands of times")
+        yield warning("no-limit")
 
 
 def waits(stack: Stack) -> Iterator[Lint]:
     for _, entry, options in stack.named("tool_retry", "model_retry"):
         seconds = _longest(options)
         if seconds > LONG_WAIT:
-            text = f"the pauses of {entry.name} add up to {seconds:.0f} seconds, in which a worker does nothing else"
-            yield warning("long-wait", text)
+            yield warning("long-wait", use=entry.name, seconds=round(seconds))
         if entry.name == "model_retry" and options.on_failure != "error":
-            text = (
-                f"model_retry with on_failure {options.on_failure} ends a failed run as if the error text were the "
-                "answer"
-            )
-            yield warning("failure-as-answer", text)
+            yield warning("failure-as-answer", value=options.on_failure)
 
 
 def _longest(options: Any) -> float:
@@ -45,13 +39,11 @@ def summaries(stack: Stack) -> Iterator[Lint]:
         kind, kept = options.keep
         starts = [clause[1] for clause in options.trigger if isinstance(clause, tuple) and clause[0] == kind]
         if starts and min(starts) <= kept:
-            text = f"summarization starts at {min(starts):g} {kind} and keeps {kept:g}: there is nothing left to sum up"
-            yield warning("summary-of-nothing", text)
+            yield warning("summary-of-nothing", start=f"{min(starts):g}", kind=kind, kept=f"{kept:g}")
         sizes = [kind, *(part for clause in options.trigger for part in _kinds(clause))]
         named = str(options.model or stack.model)
         if "fraction" in sizes and named.startswith("demo:"):
-            text = f"summarization by a fraction needs a model whose size is known, and {named} tells none"
-            yield error("unknown-size", text)
+            yield error("unknown-size", model=named)
 
 
 def _kinds(clause: Any) -> list[str]:

@@ -24,32 +24,27 @@ def approval(stack: Stack) -> Iterator[Lint]:
         entry = stack.items[n][0]
         wraps = "wrap_tool_call" in entry.hooks
         if wraps and (entry.name in INSIDE_APPROVAL or stack.touched(n) & gated):
-            yield error("outside-approval", f"{entry.name} must stand behind {HITL} in the list")
+            yield error("outside-approval", use=entry.name)
     for n, entry, _ in stack.named("repeat_guard", "role_tools"):
         if n > at:
-            text = (
-                f"{entry.name} stands behind {HITL}: people are asked about calls that it refuses afterwards"
-            )
-            yield warning("asked-in-vain", text)
+            yield warning("asked-in-vain", use=entry.name)
 
 
 def errors_and_retries(stack: Stack) -> Iterator[Lint]:
     told, repeated = stack.index("tool_error"), stack.index("tool_retry")
     if told is not None and repeated is not None and repeated < told:
-        text = "tool_retry stands outside tool_error, which has already turned the error into a message"
-        yield warning("retry-outside-error", text)
+        yield warning("retry-outside-error")
     covered = frozenset(name for n, *_ in stack.named("tool_error") for name in stack.touched(n))
     for n, *_ in stack.named("tool_retry"):
         for name in sorted(stack.touched(n) - covered - stack.effects("write", "ask")):
-            text = f"when every repeat of {name} fails the run fails: list it in tool_error too"
-            yield warning("retry-unanswered", text)
+            yield warning("retry-unanswered", tool=name)
 
 
 def retried_writes(stack: Stack) -> Iterator[Lint]:
-    why = {"tool_retry": "it could happen twice", "tool_error": "its exceptions are not failures"}
-    for n, entry, _ in stack.named(*why):
+    codes = {"tool_retry": "retried-write", "tool_error": "caught-write"}
+    for n, entry, _ in stack.named(*codes):
         for name in sorted(stack.touched(n) & stack.effects("write", "ask")):
-            yield error("not-a-read", f"{entry.name} lists {name}, which is not a read: {why[entry.name]}")
+            yield error(codes[entry.name], tool=name)
 
 
 def models(stack: Stack) -> Iterator[Lint]:
@@ -58,26 +53,20 @@ def models(stack: Stack) -> Iterator[Lint]:
         return
     for n, entry, _ in stack.named(*CACHING):
         if n < fallback:
-            text = f"{entry.name} stands outside model_fallback: the fallback's requests are not marked"
-            yield warning("caching-outside-fallback", text)
+            yield warning("caching-outside-fallback", use=entry.name)
     for n, *_ in stack.named("model_refusal"):
         if n < fallback:
-            text = "model_refusal stands outside model_fallback, which then never sees a refusal"
-            yield warning("refusal-outside-fallback", text)
+            yield warning("refusal-outside-fallback")
     for n, *_ in stack.named("model_retry"):
         if n < fallback:
-            text = "model_retry stands outside model_fallback: each repeat goes through all the models again"
-            yield warning("retry-outside-fallback", text)
+            yield warning("retry-outside-fallback")
 
 
 def caching(stack: Stack) -> Iterator[Lint]:
     for n, entry, _ in stack.named(*CACHING):
         for later, other, _ in stack.named(*CHANGES_PROMPT):
             if later > n:
-                text = (
-                    f"{entry.name} stands outside {other.name}, which changes the request after it was marked"
-                )
-                yield warning("caching-too-early", text)
+                yield warning("caching-too-early", use=entry.name, other=other.name)
 
 
 RULES = (approval, errors_and_retries, retried_writes, models, caching)

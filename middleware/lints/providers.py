@@ -34,12 +34,9 @@ def providers(stack: Stack) -> Iterator[Lint]:
         if named in wanted or (not provider_of(stack.model) and not stack.model.startswith("demo:")):
             continue
         if entry.name in FAILS_ELSEWHERE or options.unsupported_model_behavior == "raise":
-            text = (
-                f"{entry.name} works with {' or '.join(wanted)} only: with {stack.model} every run would fail"
-            )
-            yield error("wrong-provider", text)
+            yield error("wrong-provider", use=entry.name, wanted=" / ".join(wanted), model=stack.model)
         else:
-            yield warning("idle-provider", f"{entry.name} does nothing with {stack.model}")
+            yield warning("idle-provider", use=entry.name, model=stack.model)
 
 
 def searched_files(stack: Stack) -> Iterator[Lint]:
@@ -50,10 +47,7 @@ def searched_files(stack: Stack) -> Iterator[Lint]:
     for _, entry, options in stack.named("anthropic_file_search"):
         wanted = kept[options.state_key]
         if not any(found.where == "state" for _, _, found in stack.named(wanted)):
-            yield warning(
-                "nothing-to-search",
-                f"{entry.name} looks in the files of {wanted} in the state, which is not there",
-            )
+            yield warning("nothing-to-search", use=entry.name, wanted=wanted)
 
 
 RULES = (providers, searched_files)

@@ -188,7 +188,7 @@ class TestProviderToolSearch:
         assert tools["tool_search_tool_bm25"]["type"].startswith("tool_search_tool_bm25")
 
     def test_with_a_model_of_another_house_the_run_fails(self, bench: Bench):
-        with pytest.raises(AssertionError, match="works with anthropic or openai only"):
+        with pytest.raises(AssertionError, match="works with anthropic / openai only"):
             bench.publish(self.SEARCH)
 
 

@@ -136,4 +136,4 @@ def test_what_is_no_spec_is_refused(bad):
 
 def test_an_unknown_tool_is_named():
     (finding,) = examine(read(AGENT | {"tools": ["fly"]}).spec)
-    assert (finding.level, finding.code) == ("error", "unknown-tool")
+    assert (finding.level, finding.code) == ("error", "no-facts")

@@ -86,15 +86,15 @@ RULES = [
     Rule("outside-approval", [LIMIT, EMULATOR, HITL, GUARD], with_inside(EMULATOR)),
     Rule("outside-approval", [LIMIT, entry("auto_mode", tools=["pay"], classifier=JUDGE), HITL, GUARD],
          with_inside(entry("auto_mode", tools=["pay"], classifier=JUDGE))),
-    Rule("not-a-read", [LIMIT, HITL, GUARD, RETRY | {"tools": ["pay"]}], GOOD),
-    Rule("not-a-read", [LIMIT, HITL, ERROR | {"tools": ["ask"]}, GUARD], GOOD),
+    Rule("retried-write", [LIMIT, HITL, GUARD, RETRY | {"tools": ["pay"]}], GOOD),
+    Rule("caught-write", [LIMIT, HITL, ERROR | {"tools": ["ask"]}, GUARD], GOOD),
     Rule("unknown-size", [SUMMARY | {"trigger": ["fraction", 0.8]}, *GOOD], [SUMMARY | {"trigger": ["tokens", 800]}, *GOOD]),
     Rule("wrong-provider", [entry("provider_tool_search", searchable_tools=["see"]), *GOOD],
          [entry("provider_tool_search"), *GOOD], "mistralai:large"),
     Rule("wrong-provider", [CACHE | {"unsupported_model_behavior": "raise"}, *GOOD], [CACHE, *GOOD], "openai:gpt-5.4"),
     Rule("subagent-gate", with_inside(subagents(middleware=[HITL])), with_inside(subagents())),
     Rule("subagent-gate", with_inside(subagents(middleware=[GUARD])), with_inside(subagents(middleware=[ERROR]))),
-    Rule("not-a-read", with_inside(subagents(tools=["pay"], middleware=[RETRY | {"tools": ["pay"]}])),
+    Rule("retried-write", with_inside(subagents(tools=["pay"], middleware=[RETRY | {"tools": ["pay"]}])),
          with_inside(subagents(tools=["pay"]))),
     Rule("nested-subagents", with_inside(subagents(middleware=[subagents()])), with_inside(subagents())),
     Rule("graph-with-options", with_inside(subagents(graph="echo")),
@@ -146,23 +146,11 @@ def test_a_bad_stack_triggers_it_and_a_good_one_does_not(rule: Rule):
     assert "error" not in {level for level, _ in found(rule.good, rule.model)}
 
 
-def test_every_code_has_a_rule_here():
-    """Codes are read from the source: a lint that nobody tests would not be seen otherwise."""
-    import re
-    from pathlib import Path
+def test_every_finding_has_a_rule_here():
+    from middleware.lints.words import WORDS
 
-    import middleware.lints as lints
-    from middleware import stack
-
-    sources = [*Path(str(lints.__file__)).parent.glob("*.py"), Path(str(stack.__file__))]
-    text = "\n".join(path.read_text() for path in sources)
-    codes = set(re.findall(r'(?:error|warning|Lint)\(\s*(?:"error", )?"([a-z-]+)"', text)) - {
-        "error",
-        "warning",
-    }
-    codes |= set(re.findall(r'code = "([a-z-]+)" if', text)) | set(re.findall(r'else "(two-[a-z]+)"', text))
-    elsewhere = {"unavailable", "jump-undeclared"}  # tests/unit/middleware/test_own.py, and the test below
-    assert codes - {rule.code for rule in RULES} == elsewhere
+    elsewhere = {"unavailable", "jump-undeclared", "no-facts"}  # below, test_own.py, test_legacy.py
+    assert set(WORDS) - {rule.code for rule in RULES} == elsewhere
 
 
 def test_a_missing_package_is_named(monkeypatch):
