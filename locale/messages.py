@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from babel.messages.catalog import Catalog
 from babel.messages.extract import extract
@@ -37,7 +38,7 @@ def messages() -> set[Message]:
             found |= set(_in_python(path.read_bytes()))
     for path in sorted((ROOT / "templates").rglob("*.html")):
         found |= set(_in_template(path.read_text()))
-    return found | set(_in_facts())
+    return found | set(_in_facts()) | set(_in_middleware())
 
 
 def _in_python(source: bytes) -> Iterator[Message]:
@@ -65,6 +66,36 @@ def _in_facts() -> Iterator[str]:
     for facts in all_tools().values():
         if facts.effect != "read":
             yield from (field.description for field in facts.args.model_fields.values() if field.description)
+
+
+def _in_middleware() -> Iterator[str]:
+    """What the catalogue says of each entry, what a lint says, and what became of an older spelling."""
+    from middleware.catalogue import ENTRIES, brought  # noqa: PLC0415 -- after the path is set below
+    from middleware.legacy import NOTES, REASONS  # noqa: PLC0415
+    from middleware.lints.words import WORDS  # noqa: PLC0415
+
+    for entry in ENTRIES.values():
+        if entry.family != "own":  # the team's own words
+            yield from (entry.label, entry.summary, entry.help, *entry.notes)
+            yield from _descriptions(entry.options.model_json_schema())
+    for tool in brought().values():
+        yield from (tool.title, tool.consequence)
+        yield from _descriptions(tool.args.model_json_schema() if tool.args else {})
+    yield from (text for text in WORDS.values() if text != "%(why)s")
+    yield from (*NOTES, *REASONS)
+
+
+def _descriptions(schema: Any) -> Iterator[str]:
+    """Of fields and of the objects in them."""
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _descriptions(part)
+    if isinstance(schema, dict):
+        for name, part in schema.items():
+            if name == "description" and isinstance(part, str):
+                yield part
+            else:
+                yield from _descriptions(part)
 
 
 def _setup() -> None:

@@ -68,8 +68,21 @@ class Note:
         return self.text % self.params
 
 
+RENAMED = "%(old)s is called %(new)s here."
 MOVED = "%(use)s: %(old)s is now %(new)s."
 DROPPED = "%(use)s: %(old)s was left out: %(why)s."
+ONE_BY_ONE = "human_in_the_loop: every call is asked about by itself, not in batches."
+SET_FALSE = "human_in_the_loop: %(tool)s was left out: it was set to false."
+ERRORS_BY_NAME = "%(use)s: exception classes are named %(names)s."
+READS_ONLY = "tool_retry: it repeated every tool; now it lists those that only read: %(tools)s."
+HELPERS_USE = "subagents: helpers without a model of their own use %(model)s."
+NOTES = (RENAMED, MOVED, DROPPED, ONE_BY_ONE, SET_FALSE, ERRORS_BY_NAME, READS_ONLY, HELPERS_USE)
+
+WHOLE_PROMPT = "write the whole summary_prompt instead"
+PAGE_SHOWS = "the page shows the call itself"
+ERRORS_GO_ON = "an error that stays goes on to tool_error, which tells the model"
+TOOLS_OF_AGENT = "helpers without tools of their own have those of the agent"
+REASONS = (WHOLE_PROMPT, PAGE_SHOWS, ERRORS_GO_ON, TOOLS_OF_AGENT)
 
 
 def modernise(
@@ -87,7 +100,7 @@ def modernise(
     named = entry.pop("use", None) or entry.pop("type", None) or entry.pop("class", None)
     if isinstance(named, str) and named in CLASSES:
         new, more = CLASSES[named]
-        notes.append(Note("%(old)s is called %(new)s here.", {"old": named, "new": new}))
+        notes.append(Note(RENAMED, {"old": named, "new": new}))
         named, entry = new, {**more, **entry}
     entry = {"use": named, **entry}
     change = CHANGES.get(str(named))
@@ -122,20 +135,20 @@ def _summarization(entry: dict[str, Any], _: _Known) -> Iterator[Note]:
     tokens, kept = entry.get("max_tokens_before_summary"), entry.get("messages_to_keep")
     yield from _moved(entry, "max_tokens_before_summary", "trigger", ["tokens", tokens])
     yield from _moved(entry, "messages_to_keep", "keep", ["messages", kept])
-    yield from _dropped(entry, "write the whole summary_prompt instead", "summary_prefix")
+    yield from _dropped(entry, WHOLE_PROMPT, "summary_prefix")
 
 
 def _approval(entry: dict[str, Any], _: _Known) -> Iterator[Note]:
     yield from _moved(entry, "tool_configs", "interrupt_on", entry.get("tool_configs"))
     if entry.get("interrupt_mode") == "batched":
         entry["interrupt_mode"] = "per_call"
-        yield Note("human_in_the_loop: every call is asked about by itself, not in batches.")
-    yield from _dropped(entry, "the page shows the call itself", "description_prefix", "edit_notice")
+        yield Note(ONE_BY_ONE)
+    yield from _dropped(entry, PAGE_SHOWS, "description_prefix", "edit_notice")
     listed = entry.get("interrupt_on")
     if isinstance(listed, Mapping):
         kept = {name: gate for name, gate in listed.items() if gate is not False}
         for name in sorted(set(listed) - set(kept)):
-            yield Note("human_in_the_loop: %(tool)s was left out: it was set to false.", {"tool": name})
+            yield Note(SET_FALSE, {"tool": name})
         entry["interrupt_on"] = {name: _gate(gate) for name, gate in kept.items()}
 
 
@@ -159,19 +172,18 @@ def _retry(entry: dict[str, Any]) -> Iterator[Note]:
     if isinstance(named, list | tuple) and any(name in EXCEPTIONS for name in named):
         entry["retry_on"] = [EXCEPTIONS.get(name, name) for name in named]
         yield Note(
-            "%(use)s: exception classes are named %(names)s.",
+            ERRORS_BY_NAME,
             {"use": entry["use"], "names": ", ".join(entry["retry_on"])},
         )
 
 
 def _tool_retry(entry: dict[str, Any], known: _Known) -> Iterator[Note]:
     yield from _retry(entry)
-    why = "an error that stays goes on to tool_error, which tells the model"
-    yield from _dropped(entry, why, "on_failure")
+    yield from _dropped(entry, ERRORS_GO_ON, "on_failure")
     if not entry.get("tools"):
         entry["tools"] = list(known.reads)
         yield Note(
-            "tool_retry: it repeated every tool; now it lists those that only read: %(tools)s.",
+            READS_ONLY,
             {"tools": ", ".join(known.reads)},
         )
 
@@ -248,8 +260,8 @@ def _subagents(entry: dict[str, Any], known: _Known) -> Iterator[Note]:
     )
     model = entry.pop("default_model", None)
     if model not in (None, known.model):
-        yield Note("subagents: helpers without a model of their own use %(model)s.", {"model": model})
-    yield from _dropped(entry, "helpers without tools of their own have those of the agent", "default_tools")
+        yield Note(HELPERS_USE, {"model": model})
+    yield from _dropped(entry, TOOLS_OF_AGENT, "default_tools")
     helpers = entry.get("subagents")
     if isinstance(helpers, list):
         entry["subagents"] = [_helper(one, model if model != known.model else None) for one in helpers]

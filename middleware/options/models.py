@@ -86,7 +86,7 @@ class ModelRouterOptions(Options):
 
 
 class DynamicPromptOptions(Options):
-    """`lines` are filled from the case: `{customer_name}`, `{language}`, `{order_id}`, `{requester}`, `{tenant}`."""
+    """`lines` are filled from the case: `{customer_name}`, `{language}`, `{order_id}`, `{requester}`."""
 
     lines: tuple[str, ...] = Field(
         min_length=1, description="Each is left out when a name in it is not known."
