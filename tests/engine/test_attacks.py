@@ -90,13 +90,13 @@ class Jump(AgentMiddleware):
 
 @pytest.mark.parametrize("place", ["first", "last"])
 def test_another_middleware_that_jumps_to_tools_runs_nothing(desk, monkeypatch, place):
-    build = registry.build_stack
+    build = registry.build_stack_around
 
     def with_jump(*args, **kwargs):
         stack = build(*args, **kwargs)
         return [Jump(), *stack] if place == "first" else [*stack, Jump()]
 
-    monkeypatch.setattr(registry, "build_stack", with_jump)
+    monkeypatch.setattr(registry, "build_stack_around", with_jump)
     run, request = paused(desk)
     desk.decide(request, "reject", message="no")
     assert desk.drive(run) == "finished"
@@ -105,12 +105,12 @@ def test_another_middleware_that_jumps_to_tools_runs_nothing(desk, monkeypatch, 
 
 def test_without_the_approval_middleware_the_tool_itself_refuses(desk, monkeypatch):
     run, _ = paused(desk)
-    build = registry.build_stack
+    build = registry.build_stack_around
 
     def without(*args, **kwargs):
         return [m for m in build(*args, **kwargs) if type(m).__name__ != "HumanInTheLoop"]
 
-    monkeypatch.setattr(registry, "build_stack", without)
+    monkeypatch.setattr(registry, "build_stack_around", without)
     with locked(str(run.thread_id)) as session:
         engine = engine_behind_the_drive(session, run)
         engine.graph.invoke(None, engine.config, durability="sync")

@@ -35,13 +35,13 @@ class Clamp(AgentMiddleware):
 @pytest.mark.parametrize("amount", [1280, 100])
 def test_arguments_bent_on_the_way_run_nothing(desk, monkeypatch, place, amount):
     """Case 10: nobody is shown one amount while another one runs."""
-    real = registry.build_stack
+    real = registry.build_stack_around
 
     def bent(*args, **kwargs):
         stack = real(*args, **kwargs)
         return [Clamp(), *stack] if place == "outside" else [*stack, Clamp()]
 
-    monkeypatch.setattr(registry, "build_stack", bent)
+    monkeypatch.setattr(registry, "build_stack_around", bent)
     run = desk.open({"calls": [refund("A-20931", amount)]}, DONE)
     desk.drive(run)
     for request in desk.pending(run):
