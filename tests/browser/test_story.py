@@ -142,6 +142,47 @@ def test_a_nudge_takes_the_buttons_away_and_leaves_the_edit_alone(desk, at_rest)
     assert "Chen Test approved this." in rita.inner_text("#notice")
 
 
+def test_a_form_that_is_opened_is_typed_in_next(desk, at_rest):
+    """By mouse as by key; and the tab tells what waits, also beside an open request."""
+    request = desk.waiting()
+    rita = desk.sign_in("rita", f"/inbox/{request.pk}/")
+    live(rita)
+    assert rita.title().startswith("(1) Refund ")
+    rita.click("[data-opens][data-key=e]")
+    rita.wait_for_function("() => document.activeElement.id === 'f-args-amount'")
+    rita.keyboard.press("Escape")
+    rita.wait_for_function("() => document.activeElement.matches('#detail h1')")
+    rita.keyboard.press("r")
+    rita.wait_for_function("() => document.activeElement.id === 'message'")
+    assert rita.title().startswith("(1) Refund ")
+    desk.waiting()
+    rita.wait_for_function("() => document.title.startsWith('(2) Refund ')")
+
+
+FETCH_AND_PRESS = """() => new Promise((done) => {
+  const old = document.querySelector("#notice");
+  let held = 0;
+  addEventListener("decision:held", () => { held += 1; });
+  const look = () => {
+    if (document.querySelector("#notice") === old) { requestAnimationFrame(look); return; }
+    document.querySelector("[data-decide]").click();
+    done(held);
+  };
+  document.body.dispatchEvent(new CustomEvent("live:resync"));
+  look();
+})"""
+
+
+def test_fetching_the_same_again_holds_no_press(desk, at_rest):
+    """What a nudge brings after one's own act says nothing new: the next press counts at once."""
+    request = desk.waiting()
+    rita = desk.sign_in("rita", f"/inbox/{request.pk}/")
+    live(rita)
+    at_rest(rita)
+    assert rita.evaluate(FETCH_AND_PRESS) == 0
+    rita.wait_for_selector(".dbar .sent")
+
+
 def test_without_a_socket_the_slower_person_gets_the_conflict(desk, at_rest):
     request = desk.waiting()
     rita = desk.sign_in("rita", f"/inbox/{request.pk}/", script=DEAF)
