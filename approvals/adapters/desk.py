@@ -22,7 +22,7 @@ from approvals.adapters.session import DriveSession
 from approvals.enums import ExecutionStatus, RequestKind
 from approvals.models import ApprovalRequest, Run, ToolExecution
 from approvals.models.tool_execution import IN_FLIGHT
-from approvals.services import decisions, edits, requests, runs, steps, wording
+from approvals.services import decisions, edits, lookups, requests, runs, steps, wording
 from approvals.services.wording import NOT_A_DECISION
 from middleware.policy import ApprovalPolicy, policy_for
 
@@ -123,6 +123,8 @@ class DjangoDesk:
                 requests.ask(run=run, ask=ask, actor=self.actor, checks=checks.get(ask.interrupt_id, []))
                 for ask in asks
             ]
+            for row in rows:
+                lookups.close_if_settled(row)
             requests.close_others(run=run, open_ids=[ask.interrupt_id for ask in asks])
             if rows:
                 faults.point("I1", self.thread_id)

@@ -154,9 +154,10 @@ def found(*, row: ToolExecution, actor: Actor, result: Mapping[str, Any]) -> boo
     return bool(changed)
 
 
-def of_request(request: ApprovalRequest) -> ToolExecution | None:
+def of_request(request: ApprovalRequest, *, lock: bool = False) -> ToolExecution | None:
     """The ledger row of the call a request is about."""
-    return _of(request).first()
+    rows = _of(request)
+    return (rows.select_for_update() if lock else rows).first()
 
 
 def _of(request: ApprovalRequest) -> QuerySet[ToolExecution]:

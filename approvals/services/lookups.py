@@ -79,24 +79,50 @@ def _settle(row: ToolExecution) -> bool:
         return False
     result = cleaning.json(dict(known))
     with transaction.atomic():
-        question = ApprovalRequest.objects.filter(
-            thread_id=row.thread_id,
-            ai_message_id=row.ai_message_id,
-            tool_call_id=row.tool_call_id,
-            kind=RequestKind.UNKNOWN_OUTCOME,
-            attempt=row.attempt,
-            status=Status.PENDING,
-        ).select_related("run", "run__thread")
-        for request in question:  # the request before the ledger, as in `decisions.decide`
-            requests.close(
-                request=request,
-                event="handle_elsewhere",
-                actor=LOOK_UP,
-                message=wording.found(),
-                action="request.found",
-                data={"attempt": row.attempt},
-            )
-        return executions.found(row=row, actor=LOOK_UP, result=result)
+        _close_questions(row)  # the request before the ledger, as in `decisions.decide`
+        changed = executions.found(row=row, actor=LOOK_UP, result=result)
+        if changed:
+            _close_questions(row)  # one that was asked while we waited for the ledger's row
+        else:
+            transaction.set_rollback(True)  # the row moved on: its question is not ours to close
+    return changed
+
+
+def close_if_settled(request: ApprovalRequest) -> None:
+    """A look-up may have found the effect after its answer was lost and before anybody was asked about it.
+
+    Inside the transaction that asks. The ledger's row is locked, so either this sees what was found, or `_settle` sees
+    the question.
+    """
+    if request.kind != RequestKind.UNKNOWN_OUTCOME or not request.is_pending:
+        return
+    row = executions.of_request(request, lock=True)
+    if row is not None and row.status == ExecutionStatus.SUCCEEDED:
+        _close(request)
+
+
+def _close_questions(row: ToolExecution) -> None:
+    asked = ApprovalRequest.objects.filter(
+        thread_id=row.thread_id,
+        ai_message_id=row.ai_message_id,
+        tool_call_id=row.tool_call_id,
+        kind=RequestKind.UNKNOWN_OUTCOME,
+        attempt=row.attempt,
+        status=Status.PENDING,
+    )
+    for request in asked.select_related("run", "run__thread"):
+        _close(request)
+
+
+def _close(request: ApprovalRequest) -> None:
+    requests.close(
+        request=request,
+        event="handle_elsewhere",
+        actor=LOOK_UP,
+        message=wording.found(),
+        action="request.found",
+        data={"attempt": request.attempt},
+    )
 
 
 def _lookup(tool: str) -> LookupByKey | None:

@@ -203,6 +203,15 @@ class Story:
     def open_runs(self) -> int:
         return Run.objects.exclude(status__in=ENDED).count()
 
+    def leftovers(self) -> list[str]:
+        """What every open run waits for."""
+        return [
+            f"{run.pk} {run.status} attempts {run.attempts} {run.cancel_reason or ''} {run.last_error[:200]} "
+            f"asked {list(run.requests.values_list('kind', 'status', 'applied_at'))} "
+            f"sent {list(run.executions.values_list('tool', 'status', 'attempt'))}"
+            for run in Run.objects.exclude(status__in=ENDED)
+        ]
+
     # --- the judge --------------------------------------------------------------------------------------------------
     def verdict(self) -> list[str]:
         """Every call, compared with what the shop did. Empty: nothing doubled, unapproved or lost."""
@@ -301,7 +310,10 @@ def test_soak(story: Any, capsys: Any) -> None:
         story.tend()
         return story.open_runs() == 0
 
-    wait_until(healed, HEAL_SECONDS, "runs are still open")
+    try:
+        wait_until(healed, HEAL_SECONDS)
+    except AssertionError:
+        raise AssertionError(f"still open after {HEAL_SECONDS} s:\n" + "\n".join(story.leftovers())) from None
     wrong = story.verdict()
     with capsys.disabled():
         table(story, time.monotonic() - began, wrong)

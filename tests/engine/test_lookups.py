@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from approvals.actors import Actor
 from approvals.errors import Invalid
 from approvals.models import AuditEvent, Decision, ToolExecution
-from approvals.services import lookups, runs
+from approvals.services import lookups, requests, runs
 from tests.engine.conftest import refund
 
 DONE = {"text": "done"}
@@ -129,3 +129,19 @@ def test_an_answer_given_meanwhile_wins_over_the_look_up(desk, monkeypatch):
     assert desk.execution(run).resolved_by == "rita"
     assert AuditEvent.objects.filter(action__in=["request.found", "execution.found"]).count() == 0
     assert effect["amount"] == "100.00"
+
+
+def test_found_before_anybody_was_asked(desk, monkeypatch):
+    """The worker dies between the lost answer and its question; the look-up comes before the next drive."""
+    run = desk.open({"calls": [refund("A-20877", 100)]}, DONE)
+    desk.fault("drop_after", times=1)
+    with monkeypatch.context() as dying:
+        dying.setattr(requests, "ask", lambda **_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            desk.drive(run)
+    ToolExecution.objects.update(quiet_until=Now() - PAST)
+    assert lookups.settle_due() == 1
+    assert desk.drive(run) == "finished"
+    (request,) = run.requests.all()
+    assert (request.status, request.closed_by) == ("handled_elsewhere", "Look-up by key")
+    assert (run.status, desk.amounts("A-20877")) == ("success", ["100.00"])
