@@ -65,7 +65,8 @@ def _drive(session: DriveSession, thread_id: str) -> Outcome:
 
 
 def prune_thread(thread_id: str, older_than: timedelta, *, forget: bool) -> bool:
-    """Keep only the last checkpoint of a case at rest, or none. False: somebody works on it, or has just begun."""
+    """Keep only the last checkpoint of a case at rest, or none. False: somebody works on it, or has just begun,
+    or every checkpoint is needed."""
     with locked(thread_id) as session:
         if session is None:
             return False
@@ -73,10 +74,16 @@ def prune_thread(thread_id: str, older_than: timedelta, *, forget: bool) -> bool
             thread = retention.prunable(older_than).filter(pk=thread_id).first()
         if thread is None:
             return False
-        session.saver.prune([thread_id], strategy="delete" if forget else "keep_latest")
+        try:
+            session.saver.prune([thread_id], strategy="delete" if forget else "keep_latest")
+            pruned = True
+        except (
+            NotImplementedError
+        ):  # files in the state are stored as differences, which need every checkpoint
+            pruned = False
         with session.use():
             retention.mark_pruned(thread)
-        return True
+        return pruned
 
 
 def _decided_meanwhile(thread_id: str) -> bool:

@@ -142,6 +142,7 @@ ENTRIES = (
         notes=(
             "Two changes of one file in one turn are refused.",
             "A disk is a folder of one machine: with several workers use a store.",
+            "Checkpoints of a case with files in its state cannot be pruned to the last one.",
         ),
     ),
     Entry(
@@ -161,6 +162,7 @@ ENTRIES = (
         package="deepagents",
         notes=(
             "Limits of the agent do not count what helpers do: give helpers limits of their own.",
+            "A helper cannot bring a shell or files that outlive the case: only tools of the agent's houses are gated there.",
             "The timeline shows a helper's answer; its inner steps only where a person is asked.",
         ),
     ),

@@ -197,6 +197,18 @@ class TestFilesystem:
         other = bench.run(self.read("/a.txt"), {"text": "end"})
         assert "the lamp" not in bench.told(other)[0]
 
+    def test_a_case_with_files_can_be_pruned_and_gone_on_with(self, bench: Bench):
+        """Files in the state are stored as differences, which LangGraph does not prune to the last checkpoint."""
+        from datetime import timedelta
+
+        from approvals import wiring
+
+        bench.publish({"use": "filesystem"}, tools=())
+        run = bench.run(self.write("/a.txt", "the lamp"), {"text": "end"})
+        assert not wiring.prune_thread(str(run.thread_id), timedelta(0), forget=False)
+        again = bench.more(run, self.read("/a.txt"), {"text": "end"})
+        assert "the lamp" in bench.told(again)[0]
+
     COMPOSITE: dict[str, Any] = {"use": "composite", "routes": {"/memories/": {"use": "store"}}}
 
     def test_long_term_memory_is_there_for_other_cases_and_a_rule_lets_it_pass(self, bench: Bench):
