@@ -40,12 +40,20 @@ LIMIT = {"use": "model_call_limit", "thread_limit": 60}
 GUARD = {"use": "write_guard"}
 
 
+SLOW_IMPORTS = (
+    "langchain_anthropic.middleware", "langchain_openai.middleware", "langchain_aws.middleware",
+    "deepagents.middleware.filesystem", "deepagents.middleware.subagents", "approvals.wiring",
+)  # fmt: skip
+
+
 class FreshWorker(Worker):
-    """Each task in a process of its own: whatever a pause keeps must be in Postgres."""
+    """Each task in a process of its own: whatever a pause keeps must be in Postgres. The parent imports what is slow, so
+    that a new process has it at once."""
 
     def start(self) -> FreshWorker:
         if "--max-tasks-per-child" not in self.argv:
             self.argv += ["--max-tasks-per-child", "1"]
+            self.argv[self.argv.index("-I") + 1] += "," + ",".join(SLOW_IMPORTS)
         return super().start()  # type: ignore[return-value]
 
 
