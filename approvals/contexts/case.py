@@ -14,12 +14,11 @@ from django.utils.translation import gettext as _
 from approvals import access, evidence, phrases, queries
 from approvals.contexts.run import Moment, Timeline
 from approvals.contexts.shared import (
+    AboutRequest,
     Chip,
     Difference,
-    Due,
     Effect,
     differences,
-    due_of,
     effect_of,
     status_look,
 )
@@ -121,16 +120,12 @@ def _question(request: ApprovalRequest) -> str:
 
 
 @dataclass(frozen=True)
-class Card:
+class Card(AboutRequest):
     """A request inside a conversation: what was asked, who decides, until when, and what happens otherwise."""
 
     request: ApprovalRequest
     user: User
     execution: ToolExecution | None
-
-    @property
-    def title(self) -> str:
-        return phrases.title(self.request)
 
     @property
     def kind(self) -> str:
@@ -139,10 +134,6 @@ class Card:
     @property
     def question(self) -> str:
         return _question(self.request)
-
-    @property
-    def due(self) -> Due | None:
-        return due_of(self.request)
 
     @property
     def queue(self) -> str:

@@ -21,14 +21,12 @@ from approvals.argform.pointer import Json, parts
 from approvals.argform.values import show
 from approvals.contexts.run import Timeline, timeline
 from approvals.contexts.shared import (
+    AboutRequest,
     Difference,
-    Due,
     Effect,
     differences,
-    due_of,
     effect_of,
     is_found,
-    look_of,
     status_look,
 )
 from approvals.contexts.trail import LogLine, log_line
@@ -91,7 +89,7 @@ def _is_code(value: Json) -> bool:
 
 
 @dataclass
-class Pane:
+class Pane(AboutRequest):
     """The decision pane of one request for one person."""
 
     request: ApprovalRequest
@@ -146,20 +144,8 @@ class Pane:
 
     # --- what is asked ---
     @cached_property
-    def title(self) -> str:
-        return phrases.title(self.request)
-
-    @cached_property
     def amount(self) -> str:
         return phrases.amount(self.request)
-
-    @property
-    def look(self) -> tuple[str, str]:
-        return look_of(self.request)
-
-    @cached_property
-    def due(self) -> Due | None:
-        return due_of(self.request)
 
     @property
     def rule(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from approvals import access, money, phrases, queries
-from approvals.contexts.shared import Chip, Due, due_of, is_found, look_of, status_look
+from approvals.contexts.shared import AboutRequest, Chip, is_found, status_look
 from approvals.enums import RequestKind
 from approvals.models import ApprovalRequest, User
 from approvals.services import events
@@ -20,7 +20,7 @@ MOST = 10**15
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(AboutRequest):
     """One line of the inbox."""
 
     request: ApprovalRequest
@@ -28,22 +28,10 @@ class Row:
     in_own_case: bool = False
 
     @cached_property
-    def title(self) -> str:
-        return phrases.title(self.request)
-
-    @cached_property
-    def look(self) -> tuple[str, str]:
-        return look_of(self.request)
-
-    @cached_property
     def order_id(self) -> str:
         args = self.request.args
         found = args.get("order_id") if isinstance(args, dict) else None
         return found if isinstance(found, str) else self.request.thread.order_id
-
-    @cached_property
-    def due(self) -> Due | None:
-        return due_of(self.request)
 
     @property
     def sort(self) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from django.utils import timezone
@@ -49,6 +50,24 @@ def due_of(request: ApprovalRequest) -> Due | None:
     left = (request.expires_at - timezone.now()).total_seconds()
     whole = (request.expires_at - request.created_at).total_seconds()
     return Due(left, left / whole if whole > 0 else 0)
+
+
+class AboutRequest:
+    """What every page says of a request, wherever it stands."""
+
+    request: ApprovalRequest
+
+    @cached_property
+    def title(self) -> str:
+        return phrases.title(self.request)
+
+    @cached_property
+    def look(self) -> tuple[str, str]:
+        return look_of(self.request)
+
+    @cached_property
+    def due(self) -> Due | None:
+        return due_of(self.request)
 
 
 TONES = {
