@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -48,10 +49,9 @@ def build_engine(
     gate = Gate(order.thread_id, order.fingerprint, approvals, ledger)
     rules = judges(spec.middleware)
     tools = _tools(facts, rules, gate, shop_url)
-    own = [tool for tool in tools if tool.name in spec.tools]
     guard = ModelGuard(spec.model, spec.api_key_env, order.thread_id)
     brought = {name: facts_of(tool) for name, tool in _added(spec).items()}
-    try:
+    with _parked_with_reason():
         model = _model_of(spec, None)
         around = Surroundings(
             tools=facts,
@@ -70,13 +70,9 @@ def build_engine(
         )
         stack = build_stack_around(around)
         refuse_unsealed([*tools, *_tools_in(stack)], {**brought, **facts})
-    except (StackError, Unsealed, NotProvided) as error:
-        raise Parked(f"The agent may not run as published: {error}") from error
-    except ModelUnavailable as error:
-        raise Parked(f"The model of the agent cannot be used here: {error}.") from error
     graph = create_agent(
         model,
-        own,
+        _chosen(tools, spec.tools),
         system_prompt=f"{spec.system_prompt}\n{case_line(order.context)}",  # never stored in the thread
         middleware=[*stack, guard],
         checkpointer=saver,
@@ -84,6 +80,16 @@ def build_engine(
         name=spec.slug,
     )
     return Engine(graph, order, desk, {**brought, **facts})
+
+
+@contextmanager
+def _parked_with_reason() -> Iterator[None]:
+    try:
+        yield
+    except (StackError, Unsealed, NotProvided) as error:
+        raise Parked(f"The agent may not run as published: {error}") from error
+    except ModelUnavailable as error:
+        raise Parked(f"The model of the agent cannot be used here: {error}.") from error
 
 
 def _added(spec: AgentSpec) -> dict[str, Any]:
