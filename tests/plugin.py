@@ -75,6 +75,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         process.wait_ready()
 
 
+def server[Kind: services.Process](kind: type[Kind]) -> Kind:
+    """The Postgres or the Valkey of this run, for tests that harm it."""
+    (found,) = (process for process in _running if isinstance(process, kind))
+    return found
+
+
 def pytest_report_header() -> str:
     return f"own Postgres and Valkey in {_state}"
 

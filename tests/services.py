@@ -120,6 +120,11 @@ class Process:
         except ProcessLookupError:
             return
 
+    def signal_first(self, number: int) -> None:
+        """To the process itself, which tells its children."""
+        assert self.popen, f"{self.name} was not started"
+        self.popen.send_signal(number)
+
     def freeze(self) -> None:
         self.signal(signal.SIGSTOP)
 
@@ -170,6 +175,12 @@ class Postgres(Process):
 
     def is_ready(self) -> bool:
         return servers.postgres_ready()
+
+    def crash(self) -> None:
+        """An immediate shutdown, as when the power fails, and a start."""
+        self.signal_first(signal.SIGQUIT)
+        self.wait(30)
+        self.start().wait_ready()
 
 
 class Valkey(Process):

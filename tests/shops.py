@@ -1,57 +1,17 @@
-"""The demo shop as a real process on a free port."""
+"""The demo shop as tests talk to it: one line for each request."""
 
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 import urllib.error
 import urllib.request
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.services import Shop
 
 
-class ShopProcess:
-    """Started at once; `kill` is a kill -9, `start` begins again on the same data and port."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.port = folder, 0
-        self.start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "examples.shop",
-            "--port",
-            str(self.port),
-            "--data",
-            str(self.folder),
-        ]
-        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        self.port = int(line.strip().rpartition(":")[2])
-
-    def kill(self) -> None:
-        self._end(signal.SIGKILL)
-
-    def stop(self) -> int:
-        return self._end(signal.SIGTERM)
-
-    def _end(self, how: signal.Signals) -> int:
-        self._process.send_signal(how)
-        code = self._process.wait(10)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-        return code
+class ShopProcess(Shop):
+    """A shop with a voice; `kill9` and `start` begin again on the same data and port."""
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """(status, JSON or text). Header names use _ for -."""

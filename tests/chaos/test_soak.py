@@ -149,19 +149,13 @@ class Story:
             self.frozen.append((time.monotonic() + FROZEN, pid))
 
     def postgres(self) -> None:
-        """An immediate shutdown, as when the power fails, and a start."""
         connection.close()
-        (server,) = (p for p in plugin._running if isinstance(p, Postgres))
-        assert server.popen
-        server.popen.send_signal(signal.SIGQUIT)
-        server.wait(30)
-        server.start().wait_ready()
+        plugin.server(Postgres).crash()
 
     def valkey(self) -> None:
         """Killed, and everything in it is lost."""
-        (server,) = (p for p in plugin._running if isinstance(p, Valkey))
-        server.kill9()
-        server.start().wait_ready()
+        plugin.server(Valkey).kill9()
+        plugin.server(Valkey).start().wait_ready()
         from redis import Redis
 
         Redis.from_url(django_settings.REDIS_URL).flushall()

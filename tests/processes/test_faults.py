@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
@@ -24,15 +22,6 @@ from tests.processes.conftest import by_token, frozen_broker, signed_in
 from tests.services import Postgres, wait_until
 
 DONE = {"text": "the end"}
-
-
-def restart_postgres():
-    """An immediate shutdown, as when the power fails, and a start."""
-    connection.close()
-    (server,) = (process for process in plugin._running if isinstance(process, Postgres))
-    server.popen.send_signal(signal.SIGQUIT)
-    server.wait(30)
-    server.start().wait_ready()
 
 
 def orders(shop, count):
@@ -62,7 +51,8 @@ def test_postgres_restarts_under_thirty_runs(office):
 
         wait_until(reached, 120, f"{done} runs did not finish")
         if done < 30:
-            restart_postgres()
+            connection.close()
+            plugin.server(Postgres).crash()
     for run in runs:
         run.refresh_from_db()
     assert [office.amounts(order) for order in wanted] == [["640.00"]] * 30
@@ -145,12 +135,11 @@ def test_expiry_and_approval_at_the_same_instant_have_one_winner(office):
     from tests import factories
 
     with ThreadPoolExecutor(2) as pool:
-        for _round in range(200):
+        for number in range(200):
             request = factories.make_request()
-            ApprovalRequest.objects.filter(pk=request.pk).update(expires_at=Now() + timedelta(milliseconds=4))
-            first = pool.submit(approve, request)
-            time.sleep(0.003)  # the instant itself is what is raced for
-            second = pool.submit(expire)
+            left = timedelta(milliseconds=number % 20)  # the instant itself is what is raced for
+            ApprovalRequest.objects.filter(pk=request.pk).update(expires_at=Now() + left)
+            first, second = pool.submit(approve, request), pool.submit(expire)
             outcome = (first.result(), second.result())
             if outcome == (0, 0):
                 assert requests.expire_due() == 1
@@ -160,7 +149,7 @@ def test_expiry_and_approval_at_the_same_instant_have_one_winner(office):
             assert Decision.objects.filter(request=request).count() == (request.status == "approved")
             endings = AuditEvent.objects.filter(action__in=["request.approved", "request.expired"])
             assert endings.filter(object_id=str(request.pk)).count() == 1
-    assert sum(won.values()) == 200
+    assert min(won.values()) > 0, won
 
 
 def test_a_frozen_broker_keeps_nobody_waiting(office, web):

@@ -172,8 +172,8 @@ def test_the_page_shows_the_count_and_no_markup_of_strangers(shop, order):
 def test_a_killed_shop_has_forgotten_nothing(tmp_path):
     shop = ShopProcess(tmp_path)
     made = shop.refund("A-20877", "240.00", "CNY", "before")[1]
-    shop.kill()
-    shop.start()
+    shop.kill9()
+    shop.start().wait_ready()
     assert shop.refund("A-20877", "240.00", "CNY", "before") == (200, made)
     assert shop.effects("A-20877") == 1
     shop.stop()
