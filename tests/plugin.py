@@ -85,9 +85,17 @@ def pytest_report_header() -> str:
     return f"own Postgres and Valkey in {_state}"
 
 
-def pytest_runtest_logstart() -> None:
-    """Remember which processes were there before the test."""
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Remember which processes were there before the test, and whose test it is."""
     services.Process.before_test = len(services.Process.started)
+    services.Process.folder = os.path.dirname(nodeid.partition("::")[0])
+
+
+def pytest_runtest_call() -> None:
+    """A worker that another folder's tests have left running would take our work, with its own shop and models."""
+    here = services.Process.folder
+    foreign = [p.log.name for p in services.Process.started if p.running and p.made_in not in ("", here)]
+    assert not foreign, f"still running here: {foreign}; the fixture that started them lives too long"
 
 
 @pytest.hookimpl(wrapper=True)

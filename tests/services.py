@@ -60,11 +60,13 @@ class Process:
     name = "process"
     started: ClassVar[list[Process]] = []  # of this test run, for the logs in failure reports
     before_test: ClassVar[int] = 0  # how many of them were there when the test began
+    folder: ClassVar[str] = ""  # of the test that runs
     ready_seconds = 60.0
     stop_signal: int = signal.SIGTERM
 
     def __init__(self, argv: list[str], env: Mapping[str, str] | None = None) -> None:
         self.argv, self.env = argv, dict(env if env is not None else os.environ)
+        self.made_in = Process.folder
         self.user: tuple[int, int] | None = None
         self.cwd = str(ROOT)
         self.popen: subprocess.Popen[bytes] | None = None

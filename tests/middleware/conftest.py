@@ -134,13 +134,13 @@ class Bench(Office):
         return [step.text for step in steps if not tool or step.tool == tool]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def bench_shop() -> Iterator[Shop]:
     with Shop() as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def anthropic_server() -> Iterator[AnthropicServer]:
     server = AnthropicServer()
     server.key = KEYS["LOOPBACK_KEY"]
@@ -148,7 +148,7 @@ def anthropic_server() -> Iterator[AnthropicServer]:
     server.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def openai_server() -> Iterator[Moderating]:
     server = Moderating()
     server.key = KEYS["LOOPBACK_KEY"]
@@ -156,14 +156,14 @@ def openai_server() -> Iterator[Moderating]:
     server.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def bedrock_server() -> Iterator[BedrockServer]:
     server = BedrockServer()
     yield server
     server.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def bench_worker(bench_shop: Shop, checkpoint_tables: None, django_db_setup: None) -> Iterator[FreshWorker]:
     env = {**FAST, **MODELS, **OWNS, **KEYS, **AWS, "COUNTERSEAL_SHOP_URL": bench_shop.url}
     env |= {"COUNTERSEAL_MAX_ATTEMPTS": "1"}
