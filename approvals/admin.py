@@ -104,6 +104,16 @@ class AgentVersionAdmin(ReadOnly):
     list_filter = ("agent",)
 
 
+@admin.register(models.AgentDraft)
+class AgentDraftAdmin(ReadOnly):
+    list_display = ("agent", "rev", "edited_by", "edited_at")
+
+
+@admin.register(models.Trial)
+class TrialAdmin(ReadOnly):
+    list_display = ("agent", "status", "started_by", "created_at")
+
+
 @admin.register(models.Thread)
 class ThreadAdmin(ReadOnly):
     list_display = ("number", "title", "agent", "requester", "status", "updated_at")

@@ -23,6 +23,13 @@ class RunStatus(TextChoices):
     PARKED = "parked", _("Parked")
 
 
+class TrialStatus(TextChoices):
+    WAITING = "waiting", _("Queued")
+    RUNNING = "running", _("Working")
+    DONE = "done", _("Done")
+    FAILED = "failed", _("Failed")
+
+
 class RequestKind(TextChoices):
     TOOL_CALL = "tool_call", _("Tool call")
     QUESTION = "question", _("Question")

@@ -295,6 +295,9 @@ class TestAdmin:
         models.SignIn.objects.create(account="ada", address="192.0.2.1", succeeded=True)
         models.Pulse.objects.create(name="sweep")
         models.Drain.objects.create(by="ada")
+        agent = request.run.version.agent
+        models.AgentDraft.objects.create(agent=agent, spec={}, edited_by="ada")
+        models.Trial.objects.create(agent=agent, spec={}, message="Refund A-20931", started_by="ada")
 
     def test_every_model_is_there(self):
         ours = {model for model in vars(models).values() if isinstance(model, type)} - {models.EventCounter}

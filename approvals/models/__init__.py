@@ -1,6 +1,6 @@
 """Rows. Facts about one row are properties; every change of state is a function in `services`."""
 
-from approvals.models.agent import Agent, AgentVersion
+from approvals.models.agent import Agent, AgentDraft, AgentVersion, Trial
 from approvals.models.approval_request import ApprovalRequest, Decision, DecisionDraft
 from approvals.models.event import AuditEvent, Event, EventCounter
 from approvals.models.operation import Drain, Pulse
@@ -13,6 +13,7 @@ __all__ = [
     "ENDED",
     "OPEN",
     "Agent",
+    "AgentDraft",
     "AgentVersion",
     "ApiToken",
     "ApprovalRequest",
@@ -28,6 +29,7 @@ __all__ = [
     "Step",
     "Thread",
     "ToolExecution",
+    "Trial",
     "User",
     "Verdict",
 ]

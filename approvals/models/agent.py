@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
+
 from django.db import models
 from django.db.models.functions import Now
+
+from approvals.enums import TrialStatus
 
 
 class Agent(models.Model):
@@ -36,3 +40,40 @@ class AgentVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.agent_id} v{self.number}"
+
+
+class AgentDraft(models.Model):
+    """What the next version of an agent may become. Anybody with the right edits it; `rev` says on which state."""
+
+    agent = models.OneToOneField(Agent, on_delete=models.CASCADE, related_name="draft", primary_key=True)
+    base = models.ForeignKey(AgentVersion, on_delete=models.PROTECT, null=True)  # null: never published yet
+    spec = models.JSONField()  # like AgentVersion.spec, but it may be wrong or unfinished
+    rev = models.PositiveIntegerField(default=1)
+    edited_by = models.CharField(max_length=120)
+    edited_at = models.DateTimeField(db_default=Now())
+    picture = models.JSONField(default=dict)  # what a worker found when it built the stack of `picture_rev`
+    picture_rev = models.PositiveIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"draft of {self.agent_id}, {self.rev}"
+
+
+class Trial(models.Model):
+    """A spec tried on one message with its tools emulated: nothing outside changes, no thread, no ledger."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="trials")
+    spec = models.JSONField()
+    message = models.TextField()
+    status = models.CharField(max_length=8, choices=TrialStatus, default=TrialStatus.WAITING)
+    trace = models.JSONField(default=list)  # one entry per hook and step, in the order they happened
+    error = models.TextField(blank=True)
+    started_by = models.CharField(max_length=120)
+    created_at = models.DateTimeField(db_default=Now())
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["agent", "-created_at"], name="trial_newest")]
+
+    def __str__(self) -> str:
+        return f"trial of {self.agent_id}: {self.status}"
