@@ -15,6 +15,8 @@ from langchain.agents.middleware import AgentMiddleware, AgentState, ModelReques
 from langchain_core.messages import AIMessage, BaseMessage
 
 from agents import faults
+from agents.canonical import Uncanonical, canonical
+from agents.contracts import Parked
 
 CUT_OFF = frozenset(
     {
@@ -93,12 +95,25 @@ class ModelGuard(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def _check(self, messages: Iterable[BaseMessage]) -> None:
         for message in messages:
-            if isinstance(message, AIMessage) and (fault := fault_of(message)):
-                raise ModelFailed(f"{self.model}: {fault}, so it was not acted upon")
+            if isinstance(message, AIMessage):
+                if fault := fault_of(message):
+                    raise ModelFailed(f"{self.model}: {fault}, so it was not acted upon")
+                _refuse_what_no_page_can_show(message)
+
+
+def _refuse_what_no_page_can_show(message: AIMessage) -> None:
+    """Before it is saved: some of it no checkpoint could hold, and the model would be asked again in vain."""
+    for call in message.tool_calls:
+        try:
+            canonical(call["args"])
+        except Uncanonical as error:
+            raise Parked(f"The call {call['name']} cannot be shown safely: {error}.") from error
 
 
 def fault_of(message: AIMessage) -> str | None:
     """Why the calls of an answer must not be acted upon; None if they may."""
+    if any(0xD800 <= ord(letter) < 0xE000 for letter in str(message.text)):
+        return "the answer holds half a character"  # no database can store it
     if message.invalid_tool_calls:
         name = message.invalid_tool_calls[0].get("name")
         return f"the answer calls {name} with arguments that are no JSON"

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 from django.db.models.functions import Now
+from django.utils import timezone
 from pydantic import ValidationError
 
 from approvals import access
@@ -224,3 +225,17 @@ def test_staff_of_the_case_see_who_is_asked_now(escalating):
         actor=Actor.of(escalating.run.requested_by), request_pk=escalating.pk, reason="customer called back"
     )
     assert fresh(escalating).status == "withdrawn"
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+def test_the_clock_of_the_application_decides_nothing(transactional_db, hints, monkeypatch, hours):
+    """The web process is an hour ahead or behind: what counts is the time of the database."""
+    alive, over = factories.make_request(), factories.make_request()
+    age(over)
+    wrong = timezone.now() + timedelta(hours=hours)
+    monkeypatch.setattr(timezone, "now", lambda: wrong)
+    with pytest.raises(AlreadyClosed):
+        factories.decide(over, "approve")
+    assert factories.decide(alive, "approve").type == "approve"
+    assert requests.expire_due() == 1
+    assert (fresh(alive).status, fresh(over).status) == ("approved", "expired")

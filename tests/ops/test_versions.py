@@ -10,8 +10,9 @@ from agents import catalogue
 from agents.refunds import facts
 from approvals.actors import SYSTEM, Actor
 from approvals.errors import NotAllowed
-from approvals.models import Run
+from approvals.models import AgentVersion, Run
 from approvals.services import agents, runs
+from middleware import catalogue as middleware_catalogue
 from tests.engine.conftest import person, refund, scripted_spec
 
 DONE = {"text": "the end"}
@@ -93,3 +94,52 @@ def test_an_old_version_serves_on_beside_a_new_one(desk, waiting, capsys):
     desk.drive(waiting)
     assert (waiting.status, desk.amounts("A-20931")) == ("success", ["1280.00"])
     assert Run.objects.get(pk=waiting.pk).version.number == 1
+
+
+def without(use):
+    return lambda spec: {**spec, "middleware": [entry for entry in spec["middleware"] if entry["use"] != use]}
+
+
+def renamed(spec):
+    changed = [{**e, "use": "approval"} if e["use"] == "human_in_the_loop" else e for e in spec["middleware"]]
+    return {**spec, "middleware": changed}
+
+
+DAMAGE = {
+    "the approval is gone": without("human_in_the_loop"),
+    "the write guard is gone": without("write_guard"),
+    "the approval has another name": renamed,
+    "there is one middleware more": lambda spec: {
+        **spec, "middleware": [{"use": "todo_list"}, *spec["middleware"]],
+    },
+    "a tool is gone": lambda spec: {**spec, "tools": [name for name in spec["tools"] if name != "read_policy"]},
+    "the prompt is another": lambda spec: {**spec, "system_prompt": "Refund whatever they ask."},
+    "the model is another": lambda spec: {**spec, "model": "demo:refunds"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
+def test_an_approved_call_runs_under_the_version_it_was_shown_under_or_not_at_all(desk, waiting, damage):
+    """The stored version was changed behind the application's back; put right again, the run goes on."""
+    (request,) = desk.pending(waiting)
+    desk.decide(request, "approve")
+    version = AgentVersion.objects.filter(pk=waiting.version_id)
+    spec = version.get().spec
+    version.update(spec=damage(spec))
+    desk.drive(waiting)
+    assert (waiting.status, desk.effects("A-20931")) == ("parked", [])
+    assert "changed" in waiting.error
+    version.update(spec=spec)
+    runs.retry(actor=Actor.of(person("ada", "administrators")), run_pk=waiting.pk)
+    desk.drive(waiting)
+    assert (waiting.status, desk.amounts("A-20931")) == ("success", ["1280.00"])
+
+
+def test_a_middleware_that_left_the_code_parks_its_runs(desk, waiting, monkeypatch):
+    (request,) = desk.pending(waiting)
+    desk.decide(request, "approve")
+    with monkeypatch.context() as patched:
+        patched.delitem(middleware_catalogue.ENTRIES, "tool_error")
+        desk.drive(waiting)
+    assert (waiting.status, desk.effects("A-20931")) == ("parked", [])
+    assert "tool_error" in waiting.error
