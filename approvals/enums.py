@@ -61,6 +61,13 @@ class DecisionType(TextChoices):
     STILL_UNKNOWN = "still_unknown", _("Still unknown")
 
 
+class LookUp(TextChoices):
+    """What the provider said when it was last asked by key, short of having the effect."""
+
+    NOT_FOUND = "not_found", _("Not found")
+    NO_ANSWER = "no_answer", _("No answer")
+
+
 class ExecutionStatus(TextChoices):
     PLANNED = "planned", _("Planned")
     STARTED = "started", _("Sent")

@@ -25,6 +25,7 @@ urlpatterns = [
     path("inbox/<uuid:pk>/notice/", inbox.notice, name="notice"),
     path("inbox/<uuid:pk>/run/", inbox.run_card, name="request-run"),
     path("inbox/<uuid:pk>/decide/", decide.decide, name="decide"),
+    path("inbox/<uuid:pk>/look-up/", decide.look_up, name="look-up"),
     path("inbox/<uuid:pk>/draft/", decide.draft, name="draft"),
     path("support/", support.index, name="support"),
     path("support/new/", support.new, name="new-case"),

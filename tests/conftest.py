@@ -59,3 +59,11 @@ def _every_update_looks_again() -> Iterator[None]:
     connection_created.connect(install)
     yield
     connection_created.disconnect(install)
+
+
+@pytest.fixture(autouse=True)
+def _no_language_left_by_another_test() -> None:
+    """A page in Chinese leaves its language active in the thread; in the product the next request chooses its own."""
+    from django.utils import translation
+
+    translation.deactivate()

@@ -32,7 +32,7 @@ from approvals.contexts.shared import (
 from approvals.contexts.trail import LogLine, log_line
 from approvals.enums import DecisionType, RequestKind
 from approvals.models import ApprovalRequest, Decision, DecisionDraft, Step, ToolExecution, User
-from approvals.services import edits, events, executions
+from approvals.services import edits, events, executions, lookups
 
 
 @dataclass(frozen=True)
@@ -364,6 +364,20 @@ class Pane(AboutRequest):
     def too_early(self) -> bool:
         quiet = self.request.quiet_until
         return quiet is not None and quiet > timezone.now()
+
+    @property
+    def can_look(self) -> bool:
+        """Whether the provider can be asked by key, and the answer would still be of use."""
+        return self.request.is_pending and lookups.can_look(self.request.tool)
+
+    @property
+    def next_look(self) -> datetime | None:
+        """When the provider is asked again by itself."""
+        row = self.execution
+        if row is None or not self.can_look:
+            return None
+        times = [row.looked_at + lookups.EVERY if row.looked_at else None, row.quiet_until]
+        return max((time for time in times if time), default=None)
 
     @property
     def happened_reads(self) -> str:

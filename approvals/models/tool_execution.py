@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from approvals.enums import ExecutionStatus
+from approvals.enums import ExecutionStatus, LookUp
 from approvals.models.run import Run
 from approvals.models.thread import Thread
 
@@ -35,6 +35,7 @@ class ToolExecution(models.Model):
     retry_until = models.DateTimeField(null=True)  # the provider forgets keys after this
     quiet_until = models.DateTimeField(null=True)  # "it did not happen" may not be said before this
     looked_at = models.DateTimeField(null=True)  # last look-up by key
+    look_up = models.CharField(max_length=12, choices=LookUp, blank=True, db_default="")  # what it said
     finished_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -46,6 +46,7 @@ ACTIONS: dict[str, Any] = {
     "execution.succeeded": _("The call went through"),
     "execution.failed": _("The provider refused the call"),
     "execution.unknown": _("No answer: outcome unknown"),
+    "execution.looked_up": _("Looked the call up by its key"),
     "execution.found": _("Found by its key: it did happen"),
     "gate.refused": _("The gate refused a call"),
     "access.refused": _("Was refused access"),

@@ -17,15 +17,16 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from agents.catalogue import CheckUnavailable, LookupByKey, all_tools
-from approvals import cleaning
-from approvals.actors import LOOK_UP
-from approvals.enums import ExecutionStatus, RequestKind
+from approvals import access, cleaning
+from approvals.actors import LOOK_UP, Actor
+from approvals.enums import ExecutionStatus, LookUp, RequestKind
 from approvals.enums import RequestStatus as Status
 from approvals.errors import Invalid
 from approvals.models import OPEN, ApprovalRequest, ToolExecution
-from approvals.services import executions, requests, wording
+from approvals.services import audit, executions, requests, wording
 
 EVERY = timedelta(seconds=60)  # between two look-ups of one key
+BY_HAND = timedelta(seconds=5)  # the same, when people press the button
 
 
 def refuse_denial(request: ApprovalRequest) -> None:
@@ -69,13 +70,40 @@ def _claim_due(limit: int) -> list[ToolExecution]:
     return rows
 
 
+def look_now(*, actor: Actor, request_pk: Any) -> None:
+    """Ask the provider because a person wants to know now. A read: safe at any time, and it decides nothing.
+
+    Raises `Invalid` if this tool has no look-up by key.
+    """
+    request = access.request_to_decide(actor.person, request_pk)
+    row = executions.of_request(request)
+    if row is None or not can_look(request.tool):
+        raise Invalid(
+            {"look_up": _("This call cannot be looked up by its key: look in the system it was sent to.")}
+        )
+    ripe = Q(looked_at=None) | Q(looked_at__lt=Now() - BY_HAND)
+    if not request.is_pending or not ToolExecution.objects.filter(ripe, pk=row.pk).update(looked_at=Now()):
+        return  # settled, or somebody has just asked: the page shows the answer
+    found = _settle(row)
+    row.refresh_from_db()
+    with transaction.atomic():
+        said = "found" if found else row.look_up
+        audit.record("execution.looked_up", actor=actor, subject=row, run=row.run, data={"said": said})
+
+
+def can_look(tool: str) -> bool:
+    return _lookup(tool) is not None
+
+
 def _settle(row: ToolExecution) -> bool:
     lookup = _lookup(row.tool)
     try:
         known = lookup(row.provider_key) if lookup else None
     except CheckUnavailable:
+        _note(row, LookUp.NO_ANSWER)
         return False
     if known is None:
+        _note(row, LookUp.NOT_FOUND)
         return False
     result = cleaning.json(dict(known))
     with transaction.atomic():
@@ -86,6 +114,10 @@ def _settle(row: ToolExecution) -> bool:
         else:
             transaction.set_rollback(True)  # the row moved on: its question is not ours to close
     return changed
+
+
+def _note(row: ToolExecution, said: LookUp) -> None:
+    ToolExecution.objects.filter(pk=row.pk, attempt=row.attempt).update(look_up=said)
 
 
 def close_if_settled(request: ApprovalRequest) -> None:

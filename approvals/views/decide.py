@@ -17,9 +17,9 @@ from approvals.enums import DecisionType
 from approvals.errors import AlreadyClosed, Invalid, KeyReused, TooLate
 from approvals.forms import DecisionForm, read_answer, read_edit
 from approvals.models import ApprovalRequest, Decision
-from approvals.services import decisions
+from approvals.services import decisions, lookups
 from approvals.views.common import PageRequest, actor, toast
-from approvals.views.inbox import open_pane
+from approvals.views.inbox import open_evidence, open_pane
 
 MODES = {DecisionType.EDIT: "edit", DecisionType.REJECT: "reject"}
 NOT_TYPED = ("csrfmiddlewaretoken", "answer", "rev", "digest", "key")
@@ -89,6 +89,20 @@ def draft(request: PageRequest, pk: UUID) -> HttpResponse:
         return HttpResponse(status=413)
     decisions.save_draft(actor=actor(request), request_pk=pk, answer=answer, fields=fields, rev=int(rev[:9]))
     return HttpResponse(status=204)
+
+
+@require_POST
+def look_up(request: PageRequest, pk: UUID) -> HttpResponse:
+    """Ask the provider now what became of the call. Keeps what is typed: only the evidence is sent back."""
+    try:
+        lookups.look_now(actor=actor(request), request_pk=pk)
+    except Invalid as error:
+        return HttpResponse(
+            "; ".join(error.errors.values()), status=422, content_type="text/plain; charset=utf-8"
+        )
+    if not request.htmx:
+        return redirect("approvals:request", pk=pk)
+    return open_evidence(request, access.request_for(request.user, pk))
 
 
 @require_POST

@@ -59,6 +59,12 @@ def open_pane(
     return show_pane(request, contexts.pane(approval, request.user, mode=mode, typed=typed), status=status)
 
 
+def open_evidence(request: PageRequest, approval: ApprovalRequest) -> HttpResponse:
+    """What is known of a call whose outcome is not, without the form beside it."""
+    context = {"pane": contexts.pane(approval, request.user), "approval": approval}
+    return page(request, "inbox/known.html", context)
+
+
 @require_safe
 def notice(request: PageRequest, pk: UUID) -> HttpResponse:
     """What a nudge fetches: the notice and the head, never a form that a person may be typing in."""

@@ -183,6 +183,53 @@ def test_a_denial_that_the_provider_contradicts_is_told_beside_its_choice(rita, 
     assert (again.status_code, "cannot be asked right now" in text(again)) == (422, True)
 
 
+def test_a_look_up_by_hand_says_what_it_found_and_decides_nothing(rita, otto, shop):
+    request = lost(shop, known=False)
+    path = f"/inbox/{request.pk}/look-up/"
+    assert "Check again now" in text(rita.get(f"/inbox/{request.pk}/"))
+    row = ToolExecution.objects.get(thread=request.thread)
+
+    def ask():
+        ToolExecution.objects.update(looked_at=None)
+        return rita.post(path, {}, htmx=True)
+
+    answer = ask()
+    assert "Looked up by its key: not found so far, which proves nothing" in text(answer)
+    assert "Looked up by itself, every minute" in text(answer)
+    assert b"What did you find?" not in answer.content, "what somebody types there stays as it is"
+    shop.fault = "down"
+    assert "Looked up by its key: the provider did not answer" in text(ask())
+    shop.fault = ""
+    request.refresh_from_db()
+    assert (request.status, request.rev) == ("pending", 1)
+    assert otto.post(path, {}).status_code == 404
+
+    shop.refund({"order_id": "A-20931", "amount": "1280.00", "currency": "CNY"}, row.provider_key, 8)
+    rita.post(path, {}, htmx=True)  # too soon: nobody hammers the provider
+    request.refresh_from_db()
+    assert request.is_pending
+    assert "Settled by a look-up" in text(rita.get(ask_plainly(rita, path)))
+    said = (
+        AuditEvent.objects.filter(action="execution.looked_up")
+        .order_by("pk")
+        .values_list("data__said", flat=True)
+    )
+    assert list(said) == ["not_found", "no_answer", "found"]
+
+
+def ask_plainly(rita, path):
+    """Without htmx. The page to look at next."""
+    ToolExecution.objects.update(looked_at=None)
+    return rita.post(path, {}).url
+
+
+def test_what_cannot_be_looked_up_offers_no_look_up(rita, shop):
+    request = factories.make_request(kind="unknown_outcome", tool="ask_staff", attempt=1, expires_in=None)
+    assert "Check again now" not in text(rita.get(f"/inbox/{request.pk}/"))
+    answer = rita.post(f"/inbox/{request.pk}/look-up/", {})
+    assert (answer.status_code, "cannot be looked up by its key" in text(answer)) == (422, True)
+
+
 # --- small things -----------------------------------------------------------------------------------------------------------
 def test_saving_says_so_in_the_language_chosen_now(rita):
     wanted = {
