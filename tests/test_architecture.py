@@ -87,3 +87,18 @@ def test_no_path_of_one_machine_is_in_the_repository():
         and pattern.search((ROOT / name).read_text(errors="replace"))
     ]
     assert found == []
+
+
+def test_every_test_that_a_document_names_exists():
+    named = {
+        (document.name, *test)
+        for document in [*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")]
+        for test in re.findall(r"`(?:tests/)?([\w/]+\.py)::(\w+)`", document.read_text())
+    }
+    assert len({document for document, *_ in named}) >= 2
+    missing = {
+        (document, path, name)
+        for document, path, name in named
+        if not re.search(rf"def {name}\(", (ROOT / "tests" / path).read_text())
+    }
+    assert missing == set()
