@@ -92,6 +92,10 @@ class Desk(Protocol):
         """Show finished messages at once; `project` has the last word."""
         ...
 
+    def note(self, order: RunOrder, notes: Mapping[str, Sequence[Mapping[str, Json]]]) -> None:
+        """What a middleware did to messages that were recorded: message id -> notes."""
+        ...
+
     def delta(self, order: RunOrder, message_id: str, text: str) -> None:
         """Streamed text: a hint that may be lost."""
         ...

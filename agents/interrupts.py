@@ -11,6 +11,7 @@ from langgraph.types import Interrupt
 from agents.catalogue import ToolFacts
 from agents.contracts import Message, Parked, Question, ToolCall
 from middleware.calls import owner_of
+from middleware.notes import notes_of
 
 
 def question_of(item: Interrupt, messages: list[AnyMessage], facts: Mapping[str, ToolFacts]) -> Question:
@@ -111,7 +112,14 @@ def message_of(message: AnyMessage) -> Message | None:
             calls = tuple(
                 ToolCall(call["id"] or "", call["name"], call["args"]) for call in message.tool_calls
             )
-            return Message(id=message.id or "", role="ai", text=message.text, tool_calls=calls, usage=counted)
+            return Message(
+                id=message.id or "",
+                role="ai",
+                text=message.text,
+                tool_calls=calls,
+                usage=counted,
+                notes=notes_of(message),
+            )
         case ToolMessage():
             return Message(
                 id=message.id or f"tool-{message.tool_call_id}",
@@ -120,6 +128,7 @@ def message_of(message: AnyMessage) -> Message | None:
                 tool_call_id=message.tool_call_id,
                 tool=message.name or "",
                 is_error=message.status == "error",
+                notes=notes_of(message),
             )
     return None
 

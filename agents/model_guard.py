@@ -17,6 +17,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from agents import faults
 from agents.canonical import Uncanonical, canonical
 from agents.contracts import Parked
+from middleware.notes import Notebook
 
 CUT_OFF = frozenset(
     {
@@ -46,11 +47,15 @@ class ModelGuard(AgentMiddleware[AgentState[Any], Any, Any]):
         model: The model as the spec names it.
         key_env: Name of the environment variable that holds its key.
         thread_id: For kill points.
+        notebook: Holds what was done before the call, which goes into its answer.
     """
 
-    def __init__(self, model: str, key_env: str | None, thread_id: str = "") -> None:
+    def __init__(
+        self, model: str, key_env: str | None, thread_id: str = "", notebook: Notebook | None = None
+    ) -> None:
         super().__init__()
         self.model, self.key_env, self.thread_id = model, key_env, thread_id
+        self.notebook = notebook or Notebook()
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -63,6 +68,9 @@ class ModelGuard(AgentMiddleware[AgentState[Any], Any, Any]):
                 raise
             raise retold from None  # the first text must not reach a log either
         self._check(response.result)
+        for message in response.result:
+            if isinstance(message, AIMessage):
+                self.notebook.onto(message)
         faults.point("model_out", self.thread_id)
         return response
 

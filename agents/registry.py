@@ -25,6 +25,7 @@ from agents.sealing import seal
 from agents.words import CASE
 from middleware.catalogue import BadEntry, NotProvided, Surroundings
 from middleware.effects import Unsealed, refuse_unsealed
+from middleware.notes import Notebook
 from middleware.options.base import Model, ModelRef
 from middleware.ports import Approvals, EffectLedger, Judge
 from middleware.stack import StackError, added_tools, build_stack_around, judges
@@ -49,7 +50,8 @@ def build_engine(
     gate = Gate(order.thread_id, order.fingerprint, approvals, ledger)
     rules = judges(spec.middleware)
     tools = _tools(facts, rules, gate, shop_url)
-    guard = ModelGuard(spec.model, spec.api_key_env, order.thread_id)
+    notebook = Notebook()
+    guard = ModelGuard(spec.model, spec.api_key_env, order.thread_id, notebook)
     brought = {name: facts_of(tool) for name, tool in _added(spec).items()}
     with _parked_with_reason():
         model = _model_of(spec, None)
@@ -67,6 +69,7 @@ def build_engine(
             slug=spec.slug,
             folder=folder,
             context=order.context,
+            notebook=notebook,
         )
         stack = build_stack_around(around)
         refuse_unsealed([*tools, *_tools_in(stack)], {**brought, **facts})
@@ -79,7 +82,7 @@ def build_engine(
         store=store,
         name=spec.slug,
     )
-    return Engine(graph, order, desk, {**brought, **facts})
+    return Engine(graph, order, desk, {**brought, **facts}, notebook)
 
 
 @contextmanager

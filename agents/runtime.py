@@ -22,6 +22,7 @@ from agents import faults
 from agents.catalogue import ToolFacts
 from agents.contracts import Desk, Parked, RunOrder, Snapshot
 from agents.interrupts import message_of, messages_of, question_of
+from middleware.notes import Notebook
 
 MAX_STEPS = 200  # turns of the loop of one drive, before a person is told
 
@@ -36,8 +37,16 @@ class Outcome(StrEnum):
 class Engine:
     """One run of one agent on one session."""
 
-    def __init__(self, graph: Any, order: RunOrder, desk: Desk, facts: Mapping[str, ToolFacts]) -> None:
+    def __init__(
+        self,
+        graph: Any,
+        order: RunOrder,
+        desk: Desk,
+        facts: Mapping[str, ToolFacts],
+        notebook: Notebook | None = None,
+    ) -> None:
         self.graph, self.order, self.desk, self.facts = graph, order, desk, facts
+        self.notebook = notebook or Notebook()
         self.named: dict[str, str] = {}  # model task -> id its provider gave the message
         # metadata.run_id on EVERY call: without it a redelivered start would add the message again.
         self.config: RunnableConfig = {
@@ -124,6 +133,8 @@ class Engine:
             shown = [message for m in found if (message := message_of(m)) is not None]
             if shown:
                 self.desk.record(self.order, shown)
+            if late := self.notebook.take_late():
+                self.desk.note(self.order, late)
 
     def _show_chunk(self, chunk: AIMessageChunk, chunk_id: str, task: str) -> None:
         """Under the id that the finished message will have: some providers name it once, in a chunk without text, and

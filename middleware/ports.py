@@ -14,6 +14,10 @@ type Args = Mapping[str, Any]
 """Arguments of a tool call as the JSON the model proposed: never validated or converted objects."""
 
 
+type Note = dict[str, Any]
+"""What a middleware did to a step: {"use": name of its entry, "what": see `middleware.notes`, numbers and names}."""
+
+
 @dataclass(frozen=True)
 class CallId:
     """Identity of one tool call. Some providers repeat `tool_call_id` in a later turn, hence the AI message."""

@@ -105,4 +105,8 @@ def _built(entry: Entry, options: Any, around: Surroundings) -> Middleware:
     writes = {tool.name for tool in entry.adds_tools(options) if tool.effect == "write"}
     if writes:
         made.tools = [around.seal(tool) if tool.name in writes else tool for tool in made.tools]
-    return made
+    if around.notebook is None:
+        return made
+    from middleware.notes import watched  # noqa: PLC0415 - loads LangChain
+
+    return watched(made, entry, around.notebook)

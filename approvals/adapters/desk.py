@@ -105,6 +105,10 @@ class DjangoDesk:
         with self.session.use(), transaction.atomic():
             steps.record(run=self.claimed, messages=messages)
 
+    def note(self, order: RunOrder, notes: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        with self.session.use(), transaction.atomic():
+            steps.note(run=self.claimed, notes=notes)
+
     def delta(self, order: RunOrder, message_id: str, text: str) -> None:
         self.stream.push(self.claimed.topic, message_id, text)
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from django.utils.translation import gettext as _
 
 from approvals import phrases, queries
+from approvals.contexts.notes import noted
 from approvals.enums import ExecutionStatus, RequestKind, RunStatus, StepKind
 from approvals.models import ApprovalRequest, Run, Step, ToolExecution
 
@@ -26,6 +27,11 @@ class Moment:
     step: Step | None = None
     request: ApprovalRequest | None = None
     execution: ToolExecution | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """What the middleware did to the step."""
+        return [noted(note) for note in self.step.notes] if self.step else []
 
 
 EXECUTION = {
@@ -61,7 +67,8 @@ class Timeline:
         last = self.steps[-1].position if self.steps else 0
         revs = ".".join(str(request.rev) for request in self.requests)
         states = ".".join(f"{row.status}{row.attempt}" for row in self.executions)
-        return f"{last}-{self.run.status}-{revs}-{states}-{self.run.cancel_reason is not None}"
+        notes = sum(len(step.notes) for step in self.steps)
+        return f"{last}-{notes}-{self.run.status}-{revs}-{states}-{self.run.cancel_reason is not None}"
 
     @property
     def state(self) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.db.models import Max
 
@@ -34,6 +35,17 @@ def record(*, run: Run, messages: Sequence[Message]) -> int:
     )
     events.record(run.topic, run.thread.topic, kind="step", object_id=run.pk, rev=last + len(fresh))
     return len(fresh)
+
+
+def note(*, run: Run, notes: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """What a middleware did to steps that are there already: message id -> notes. Idempotent; inside a transaction."""
+    changed = 0
+    for step in run.steps.filter(message_id__in=notes):
+        fresh = [said for said in cleaning.json(list(notes[step.message_id])) if said not in step.notes]
+        if fresh:
+            changed += run.steps.filter(pk=step.pk).update(notes=[*step.notes, *fresh])
+    if changed:
+        events.record(run.topic, run.thread.topic, kind="step", object_id=run.pk)
 
 
 def reconcile(*, run: Run, messages: Sequence[Message]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from agents.catalogue import AgentSpec
 from agents.exchange import examine
 from approvals.actors import SYSTEM, Actor
-from approvals.models import ApprovalRequest, Run, User
+from approvals.models import ApprovalRequest, Run, Step, User
 from approvals.services import agents, cases
 from approvals.tasks import sweep
 from middleware import catalogue, own
@@ -132,6 +132,12 @@ class Bench(Office):
         """What tools answered, in order."""
         steps = run.steps.filter(kind="tool").order_by("position")
         return [step.text for step in steps if not tool or step.tool == tool]
+
+    def noted(self, use: str) -> list[dict[str, Any]]:
+        """What this middleware of the agent did to steps, in order."""
+        steps = Step.objects.filter(run__thread__agent=self.slug).order_by("run__created_at", "position")
+        noted = [note for step in steps for note in step.notes if note["use"] == use]
+        return [{name: value for name, value in note.items() if name != "use"} for note in noted]
 
 
 @pytest.fixture(scope="package")

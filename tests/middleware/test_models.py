@@ -20,6 +20,7 @@ class TestModelFallback:
     def test_the_next_model_answers(self, bench: Bench):
         bench.publish({"use": "model_fallback", "models": [says(fails="no"), says("the second answers")]})
         assert bench.run(DOWN).answer == "the second answers"
+        assert bench.noted("model_fallback") == [{"what": "model", "name": "Says"}]
 
     def test_when_all_fail_the_run_fails_with_the_last_reason(self, bench: Bench):
         bench.publish({"use": "model_fallback", "models": [says(fails="nobody is there")]})
@@ -36,6 +37,7 @@ class TestModelRetry:
     def test_a_call_that_failed_is_made_again(self, bench: Bench):
         self.flaky(bench, 2)
         assert bench.run({"text": "at last"}).answer == "at last"
+        assert bench.noted("model_retry") == [{"what": "attempts", "n": 3, "of": 3}]
 
     def test_when_all_repeats_fail_the_run_fails(self, bench: Bench):
         self.flaky(bench, 3)
@@ -86,6 +88,7 @@ class TestModelRouter:
     def test_the_chosen_model_answers_the_whole_run(self, bench: Bench):
         bench.publish(self.router('{"model_route": "large"}'))
         assert bench.run({"text": "x"}).answer == "large"
+        assert bench.noted("model_router") == [{"what": "model", "name": "Says"}]
 
     def test_a_judge_that_names_nobody_fails_the_run(self, bench: Bench):
         bench.publish(self.router('{"model_route": "nobody"}'))
@@ -100,6 +103,7 @@ class TestToolSelector:
         )
         bench.run({"text": "end"})
         assert sorted(bench.sent[0]["tools"]) == ["lookup_order", "read_policy"]
+        assert bench.noted("llm_tool_selector") == [{"what": "tools", "n": 2, "of": 3}]
 
     def test_a_selection_that_cannot_be_read_fails_the_run_unless_told_otherwise(self, bench: Bench):
         lost = {"use": "llm_tool_selector", "model": says(call={"nothing": 1}), "max_retries": 0}
@@ -129,6 +133,7 @@ class TestDynamicPrompt:
         assert {text.count("The customer is Li Wei.") for text in systems} == {1}
         assert {text.count("You speak with support.") for text in systems} == {1}
         assert "You speak with finance." not in systems[0]
+        assert bench.noted("dynamic_prompt") == [{"what": "prompt"}] * 3
 
     def test_a_line_whose_place_is_not_known_is_left_out(self, bench: Bench):
         bench.publish(self.LINES)
@@ -151,6 +156,7 @@ class TestAutoMode:
         bench.until(run, "success")
         assert "classified as risky" in bench.told(run)[0]
         assert len(bench.effects("A-20455")) == before
+        assert bench.noted("auto_mode") == [{"what": "answered"}]
 
     def test_a_safe_one_runs(self, bench: Bench):
         run = self.judged(bench, '{"is_risky": 0.1}')
@@ -158,6 +164,7 @@ class TestAutoMode:
         bench.decide(bench.request(run), "approve")
         bench.until(run, "success")
         assert len(bench.effects("A-20455")) == before + 1
+        assert bench.noted("auto_mode") == [{"what": "passed"}]
 
     def test_a_judge_that_fails_lets_nothing_run(self, bench: Bench):
         run = self.judged(bench, "who knows")
@@ -186,6 +193,7 @@ class TestProviderToolSearch:
         assert tools["read_policy"]["defer_loading"] is True
         assert "defer_loading" not in tools["lookup_order"]
         assert tools["tool_search_tool_bm25"]["type"].startswith("tool_search_tool_bm25")
+        assert bench.noted("provider_tool_search") == [{"what": "deferred"}]
 
     def test_with_a_model_of_another_house_the_run_fails(self, bench: Bench):
         with pytest.raises(AssertionError, match="works with anthropic / openai only"):

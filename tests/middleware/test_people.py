@@ -55,6 +55,7 @@ class TestModelCallLimit:
         bench.until(run, "success")
         assert run.answer == "Stopped after 2 model calls: the hard limit is 2."
         assert len(bench.sent) == 2
+        assert {"what": "ended"} in bench.noted("model_call_limit")
 
     def test_langchains_own_ends_the_run(self, bench: Bench):
         bench.publish({"use": "model_call_limit", "thread_limit": 1}, {"use": "write_guard"}, plain=True)
@@ -79,6 +80,10 @@ class TestToolCallLimit:
         told = bench.told(run)
         assert sum("Not run: the limit" in text for text in told) == 1
         assert len(told) == 3
+        assert bench.noted("tool_call_limit") == [
+            {"what": "refused", "n": 1},
+            {"what": "limit", "n": 2, "of": 2, "tool": "lookup_order"},
+        ]
 
     def test_langchains_own_blocks_what_is_over(self, bench: Bench):
         bench.publish({"use": "tool_call_limit", "tool_name": "lookup_order", "thread_limit": 1})
@@ -95,6 +100,7 @@ class TestSpendLimit:
         bench.decide(bench.request(run), "stop", message="enough")
         bench.until(run, "success")
         assert run.answer == "Stopped after 40 tokens: enough."
+        assert {"what": "spent", "n": 20, "of": 35, "unit": "tokens"} in bench.noted("spend_limit")
 
     def test_money_has_a_hard_cap(self, bench: Bench):
         prices = {"input_price": 1000, "output_price": 1000, "currency": "EUR"}
@@ -116,3 +122,4 @@ class TestRepeatGuard:
         assert "that answer stands" in bench.told(run)[1]
         assert "no photo" in bench.told(run)[1]
         assert not {"7.00", "8.00"} & set(bench.amounts("A-20877"))
+        assert bench.noted("repeat_guard") == [{"what": "answered"}]

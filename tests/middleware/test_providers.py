@@ -37,6 +37,7 @@ class TestAnthropicPromptCaching:
         assert body["system"][-1]["cache_control"] == mark
         assert body["tools"][-1]["cache_control"] == mark
         assert "cache_control" not in body["tools"][0]
+        assert bench.noted("anthropic_prompt_caching") == [{"what": "cache"}]
 
     def test_another_model_is_left_alone(self, bench: Bench):
         bench.publish({"use": "anthropic_prompt_caching"})
@@ -159,6 +160,7 @@ class TestBedrockPromptCaching:
         body = bedrock_server.received[-1].body
         for place in (body["system"], body["toolConfig"]["tools"], body["messages"][-1]["content"]):
             assert place[-1]["cachePoint"]["type"] == "default"
+        assert bench.noted("bedrock_prompt_caching") == [{"what": "cache"}]
 
     def test_without_it_there_are_none(self, bench: Bench, bedrock_server: BedrockServer):
         bench.publish(**self.with_bedrock(bedrock_server))
@@ -184,12 +186,14 @@ class TestOpenaiModeration:
         assert run.answer == "Not with us: violence."
         assert openai_server.moderated == ["this is flagged"]
         assert bench.sent == []
+        assert bench.noted("openai_moderation") == [{"what": "ended"}]
 
     def test_answers_are_checked_too_and_can_be_replaced(self, bench: Bench, openai_server: Moderating):
         bench.publish(self.moderation(openai_server, exit_behavior="replace", check_input=False))
         run = bench.run({"text": "a flagged answer"})
         assert openai_server.moderated == ["a flagged answer"]
         assert "flagged answer" not in run.answer
+        assert bench.noted("openai_moderation") == [{"what": "messages", "n": 1}]
 
     def test_a_service_that_fails_fails_the_run(self, bench: Bench, openai_server: Moderating):
         bench.publish(self.moderation(openai_server))

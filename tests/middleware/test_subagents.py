@@ -77,6 +77,7 @@ def test_helpers_side_by_side_each_ask_and_a_sibling_of_the_agent_too(bench: Ben
     bench.until(run, "success")
     amounts = bench.amounts("A-20877")
     assert (amounts.count("21.00"), amounts.count("22.00"), amounts.count("23.00")) == (0, 1, 1)
+    assert bench.noted("subagents") == [{"what": "subagents", "name": "payer"}]
 
 
 def test_a_lost_answer_inside_a_helper_is_asked_about_and_not_repeated(bench: Bench):

@@ -23,6 +23,7 @@ class TestToolError:
         run = bench.run(LOOK, {"text": "it is not available"})
         assert run.answer == "it is not available"
         assert "lookup_order failed" in bench.told(run)[0]
+        assert bench.noted("tool_error") == [{"what": "told"}]
 
     def test_without_it_the_run_fails(self, bench: Bench):
         bench.publish()
@@ -42,6 +43,7 @@ class TestToolRetry:
         bench.publish(ERRORS, {"use": "write_guard"}, self.RETRY, plain=True)
         bench.fault("down", path="/orders", times=2)
         assert "A-20931" in bench.told(bench.run(LOOK, {"text": "end"}))[0]
+        assert bench.noted("tool_retry") == [{"what": "attempts", "n": 3, "of": 3}]
 
     def test_when_all_repeats_fail_the_error_is_told(self, bench: Bench):
         bench.publish(ERRORS, {"use": "write_guard"}, self.RETRY, plain=True)
@@ -55,6 +57,7 @@ class TestWriteGuard:
         run = bench.run({"calls": [refund("A-20455", 2)]}, {"text": "end"})
         assert "Refused: issue_refund is not a tool of this agent" in bench.told(run)[0]
         assert "2.00" not in bench.amounts("A-20455")
+        assert bench.noted("write_guard") == [{"what": "answered"}]
 
     def test_a_known_read_runs(self, bench: Bench):
         bench.publish()
@@ -66,6 +69,7 @@ class TestToolEmulator:
         bench.publish({"use": "llm_tool_emulator", "model": says("made up")})
         bench.fault("down", path="/orders")
         assert bench.told(bench.run(LOOK, {"text": "end"})) == ["made up"]
+        assert {"what": "answered"} in bench.noted("llm_tool_emulator")
 
     def test_a_gated_call_still_waits_for_a_person_and_then_changes_nothing(self, bench: Bench):
         bench.publish(PAY, {"use": "llm_tool_emulator", "model": says("paid")}, tools=("issue_refund",))
@@ -88,6 +92,8 @@ class TestToolsByRole:
         assert bench.sent[0]["tools"] == ["lookup_order"]
         assert "may not use issue_refund" in bench.told(run)[0]
         assert run.requests.count() == 0
+        few = {"what": "tools", "n": 1, "of": 2}
+        assert bench.noted("role_tools") == [few, {"what": "answered"}, few]
 
     def test_who_has_it_is_asked_about_as_ever(self, bench: Bench):
         bench.publish(self.ROLES, PAY, tools=("lookup_order", "issue_refund"))
@@ -138,6 +144,7 @@ class TestSummarization:
         assert len(last) <= 4
         assert not any(message["text"] == "first" for message in last)
         assert run.steps.filter(text="first").exists()
+        assert bench.noted("summarization") == [{"what": "shortened", "n": 3}]
 
     def test_a_summary_that_cannot_be_made_fails_the_run(self, bench: Bench):
         bench.publish(self.summary(fails="no summary today"))
@@ -164,6 +171,7 @@ class TestContextEditing:
         assert sent[0] == "[cleared]"
         assert sent[1] != "[cleared]"
         assert "A-20931" in bench.told(run)[0]
+        assert bench.noted("context_editing") == [{"what": "cleared", "n": 1}]
 
     def test_a_tool_that_is_spared_is_sent_whole(self, bench: Bench):
         bench.publish(
@@ -188,6 +196,7 @@ class TestTodoList:
         assert "look it up" in bench.told(run)[0]
         assert "write_todos" in bench.sent[0]["tools"]
         assert "PLAN FIRST." in bench.sent[0]["messages"][0]["text"]
+        assert bench.noted("todo_list") == [{"what": "todos", "n": 0, "of": 1}]
 
     def test_two_lists_in_one_turn_are_refused(self, bench: Bench):
         bench.publish({"use": "todo_list"})
@@ -205,6 +214,7 @@ class TestPii:
         assert [step.text for step in run.steps.filter(kind="message")] == [
             "write to [REDACTED_EMAIL] please"
         ]
+        assert bench.noted("pii") == [{"what": "masked", "n": 1}]
 
     def test_answers_and_tool_results_are_masked_where_people_read_them(self, bench: Bench):
         bench.publish(

@@ -207,3 +207,12 @@ def test_bad_options_are_refused_with_a_reason(bad):
     with pytest.raises(catalogue.BadEntry) as refused:
         catalogue.parse(bad)
     assert str(refused.value).startswith(bad["use"])
+
+
+def test_what_each_entry_does_to_a_step_is_noted_or_has_a_reason_why_not():
+    from approvals.contexts.notes import WORDS
+    from middleware.notes import OWN, WORTH
+
+    shipped = {name for name, entry in catalogue.ENTRIES.items() if entry.family != "own"}
+    assert set(WORTH) == shipped
+    assert OWN.union(*WORTH.values()) == set(WORDS)
