@@ -77,8 +77,8 @@ def lint(
     return sorted(found, key=lambda finding: finding.level)
 
 
-def _nested(spec_middleware: Sequence[Any], tools: Mapping[str, ToolInfo]) -> list[Lint]:
-    return lint(spec_middleware, tools)
+def _nested(spec_middleware: Sequence[Any], tools: Mapping[str, ToolInfo], own: Sequence[str]) -> list[Lint]:
+    return lint(spec_middleware, tools, own=own)
 
 
 def build_stack(

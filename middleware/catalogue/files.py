@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from middleware.entry import AddedTool, Entry, named
+from middleware.inheritance import within
 from middleware.options import files as o
 from middleware.tool_args import Command, DeleteFile, EditFile, Execute, FileCommand, WriteFile
 
@@ -90,7 +91,7 @@ def _file_tools(options: o.FilesystemOptions) -> tuple[AddedTool, ...]:
 
 
 def _delegated(options: o.SubagentsOptions) -> Iterable[str]:
-    return [name for one in options.subagents for name in one.tools or ()]
+    return [name for one in options.subagents for name in within(one, ())]
 
 
 ENTRIES = (

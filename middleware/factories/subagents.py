@@ -12,7 +12,7 @@ from deepagents.middleware.subagents import SubAgentMiddleware
 from middleware.entry import Surroundings
 from middleware.factories.graphs import graph
 from middleware.factories.naming import Middleware, with_id
-from middleware.inheritance import inherited
+from middleware.inheritance import inherited, within
 from middleware.options import files as o
 from middleware.stack import build_stack_around
 
@@ -39,12 +39,13 @@ def _helper(one: o.SubAgentSpec, around: Surroundings) -> Any:
     if one.graph:
         return {"name": one.name, "description": one.description, "runnable": graph(one.graph)}
     names: Sequence[str] = around.own_tools if one.tools is None else one.tools
+    known = within(one, names)
     below = replace(
         around,
-        tools={name: around.tools[name] for name in names},
+        tools={name: around.tools[name] for name in known},
         path=(*around.path, one.name),
         own_tools=tuple(names),
-        spec_middleware=inherited(one, around.spec_middleware, names),
+        spec_middleware=inherited(one, around.spec_middleware, known),
         notebook=None,  # its steps are no steps of the run
     )
     return {

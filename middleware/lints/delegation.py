@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from middleware.inheritance import inherited
+from middleware.inheritance import DEEPEST, depth, inherited, within
 from middleware.lints.finding import GUARD, HITL, Lint, Stack, error
 
 NOT_BELOW = frozenset({HITL, GUARD, "role_tools"})
-Check = Callable[[Sequence[Any], dict[str, Any]], list[Lint]]
+Check = Callable[[Sequence[Any], dict[str, Any], Sequence[str]], list[Lint]]
 
 
 def subagents(stack: Stack, above: Sequence[Any], own: Sequence[str], check: Check) -> Iterator[Lint]:
-    """`above`: the agent's spec; `own`: its tools; `check`: lints a nested stack."""
+    """`above`: the agent's spec; `own`: its tools; `check`: lints a nested stack, of an agent with
+    tools of these names."""
     for _, entry, options in stack.named("subagents"):
         for one in options.subagents:
             yield from _helper(entry.name, one, stack, above, own, check)
@@ -32,15 +33,15 @@ def _helper(
         if used.get("use") in NOT_BELOW:
             yield refused("subagent-gate", use=used["use"])
             return
-        if used.get("use") == "subagents":
-            yield refused("nested-subagents")
-            return
-    names = own if one.tools is None else one.tools
-    tools = {tool: stack.tools[tool] for tool in names if tool in stack.tools}
+    if depth(one.middleware) >= DEEPEST:
+        yield refused("nested-subagents", most=DEEPEST)
+        return
+    names = tuple(own if one.tools is None else one.tools)
+    tools = {tool: stack.tools[tool] for tool in within(one, names) if tool in stack.tools}
     if one.graph:
         if one.tools or one.middleware or one.model:
             yield refused("graph-with-options")
         return
-    for found in check(inherited(one, above, list(tools)), tools):
+    for found in check(inherited(one, above, list(tools)), tools, names):
         if found.code != "no-limit":
             yield replace(found, where=where)

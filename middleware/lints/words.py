@@ -50,6 +50,6 @@ WORDS: Mapping[str, str] = {
     "idle-provider": "%(use)s does nothing with %(model)s",
     "nothing-to-search": "%(use)s looks in the files of %(wanted)s in the state, which is not there",
     "subagent-gate": "%(use)s is listed: a sub-agent has the gate of its agent and no other",
-    "nested-subagents": "it has sub-agents of its own: one level is enough",
+    "nested-subagents": "sub-agents may lie at most %(most)s deep",
     "graph-with-options": "it is a compiled graph, which brings its own tools and model",
 }

@@ -17,6 +17,7 @@ def task(name: str, *script: dict[str, Any]) -> list[Any]:
 PAYER: dict[str, Any] = {"name": "payer", "description": "pays money back", "tools": ["issue_refund"]}
 READER: dict[str, Any] = {"name": "reader", "description": "looks orders up", "tools": ["lookup_order"]}
 TOOLS = ("lookup_order",)
+CHAIR = "A-20925"  # an order with room for many payments
 
 
 def helpers(*some: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -78,6 +79,49 @@ def test_helpers_side_by_side_each_ask_and_a_sibling_of_the_agent_too(bench: Ben
     amounts = bench.amounts("A-20877")
     assert (amounts.count("21.00"), amounts.count("22.00"), amounts.count("23.00")) == (0, 1, 1)
     assert bench.noted("subagents") == [{"what": "subagents", "name": "payer"}]
+
+
+LEAD: dict[str, Any] = {
+    "name": "lead",
+    "description": "hands payments on",
+    "tools": ["lookup_order"],
+    "middleware": [helpers(PAYER)],
+}
+
+
+def test_a_helper_of_a_helper_asks_under_the_same_gate(bench: Bench):
+    """Three cards of two depths and a sibling, answered in any order, each in a process of its own."""
+    bench.publish(PAY, helpers(LEAD, PAYER), tools=("lookup_order", "issue_refund"))
+    lead = task("lead", {"calls": [pay(71, CHAIR), pay(72, CHAIR)]}, {"text": "both seen to"})
+    run = bench.start({"calls": [lead, pay(73, CHAIR), ORDER]}, {"text": "end"})
+    requests = {request.args["amount"]: request for request in bench.requests(run, 3)}
+    paths = {amount: request.path for amount, request in requests.items()}
+    assert paths == {71: ["lead", "payer"], 72: ["lead", "payer"], 73: ["payer"]}
+    bench.decide(requests[72], "approve")
+    bench.requests(run, 2)
+    bench.decide(requests[73], "reject", message="no photo")
+    bench.requests(run, 1)
+    assert bench.amounts(CHAIR).count("72.00") <= 1
+    bench.decide(requests[71], "edit", args=dict(requests[71].args) | {"amount": 74})
+    bench.until(run, "success")
+    amounts = bench.amounts(CHAIR)
+    assert [amounts.count(f"{n}.00") for n in (71, 72, 73, 74)] == [0, 1, 0, 1]
+    assert run.requests.count() == 3, "nobody was asked twice"
+    assert sorted(bench.told(run, "task")) == ["both seen to", "paid 73"]
+
+
+def test_three_helpers_wait_and_each_goes_on_alone(bench: Bench):
+    """Case 29."""
+    bench.publish(PAY, helpers(PAYER), tools=TOOLS)
+    run = bench.start({"calls": [pay(81, CHAIR), pay(82, CHAIR), pay(83, CHAIR)]}, {"text": "end"})
+    first, second, third = sorted(bench.requests(run, 3), key=lambda request: request.args["amount"])
+    assert [request.path for request in (first, second, third)] == [["payer"]] * 3
+    for done, request in enumerate((third, first, second), start=1):
+        bench.decide(request, "approve")
+        bench.requests(run, 3 - done) if done < 3 else bench.until(run, "success")
+    amounts = bench.amounts(CHAIR)
+    assert [amounts.count(f"{n}.00") for n in (81, 82, 83)] == [1, 1, 1]
+    assert run.requests.count() == 3
 
 
 def test_a_lost_answer_inside_a_helper_is_asked_about_and_not_repeated(bench: Bench):

@@ -40,6 +40,10 @@ def subagents(**changes: Any) -> dict[str, Any]:
     return entry("subagents", subagents=[READER | changes], general_purpose=False)
 
 
+def deep(levels: int) -> dict[str, Any]:
+    return subagents(middleware=[deep(levels - 1)]) if levels > 1 else subagents()
+
+
 class Rule(NamedTuple):
     code: str
     bad: list[dict[str, Any]]
@@ -96,7 +100,7 @@ RULES = [
     Rule("subagent-gate", with_inside(subagents(middleware=[GUARD])), with_inside(subagents(middleware=[ERROR]))),
     Rule("retried-write", with_inside(subagents(tools=["pay"], middleware=[RETRY | {"tools": ["pay"]}])),
          with_inside(subagents(tools=["pay"]))),
-    Rule("nested-subagents", with_inside(subagents(middleware=[subagents()])), with_inside(subagents())),
+    Rule("nested-subagents", with_inside(deep(4)), with_inside(deep(3))),
     Rule("graph-with-options", with_inside(subagents(graph="echo")),
          with_inside(subagents(graph="echo", tools=None))),
     warns("missing-here", [entry("openai_moderation", api_key_env="NOBODY_SETS_THIS"), *GOOD],
