@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from approvals.enums import RequestKind, Role
 from approvals.errors import Attempt, NotAllowed
-from approvals.models import ApprovalRequest, AuditEvent, Decision, Run, Thread, User
+from approvals.models import Agent, ApprovalRequest, AuditEvent, Decision, Run, Thread, User
 
 
 class Hidden(NotAllowed):
@@ -72,6 +72,14 @@ def may_see_audit(user: User) -> bool:
 
 def may_see_runs(user: User) -> bool:
     return bool(roles(user))
+
+
+def may_see_agents(user: User) -> bool:
+    return is_administrator(user) or is_auditor(user)
+
+
+def may_set_up(user: User) -> bool:
+    return is_administrator(user)
 
 
 def sees_everything(user: User) -> bool:
@@ -222,6 +230,22 @@ def audit_event_for(user: User, pk: int) -> AuditEvent:
     if found is None:
         raise _missing(user, AuditEvent, pk)
     return found
+
+
+def agent_for(user: User, slug: str) -> Agent:
+    """For looking at how it is set up."""
+    require(user, may_see_agents(user), "see_agents")
+    found = Agent.objects.filter(pk=slug).first()
+    if found is None:
+        raise _missing(user, Agent, slug)
+    return found
+
+
+def agent_to_set_up(user: User, slug: str) -> Agent:
+    agent = agent_for(user, slug)
+    if not may_set_up(user):
+        raise refuse(user, "set_up", agent)
+    return agent
 
 
 def require(user: User, allowed: bool, right: str) -> None:

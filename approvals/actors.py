@@ -33,5 +33,6 @@ class Actor:
 
 
 SYSTEM = Actor(ActorKind.SYSTEM, "Counterseal")
+COMMAND_LINE = Actor(ActorKind.SYSTEM, "Command line")
 EXPIRY_RULE = Actor(ActorKind.RULE, "Time to decide")
 LOOK_UP = Actor(ActorKind.RULE, "Look-up by key")

@@ -35,3 +35,18 @@ def json(value: Any) -> Any:
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return str(value)
     return value
+
+
+def is_deep(value: Any, most: int = 60) -> bool:
+    """Whether JSON is nested deeper than anybody writes: what walks through it would run out of stack."""
+    level = [value]
+    for _ in range(most):
+        level = [
+            item
+            for part in level
+            if isinstance(part, dict | list | tuple)
+            for item in (part.values() if isinstance(part, dict) else part)
+        ]
+        if not level:
+            return False
+    return True

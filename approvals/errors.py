@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from agents.words import gettext_noop
 
 
 class Refusal(Exception):
@@ -52,6 +54,33 @@ class Pending(Refusal):
 
 class TooLate(Refusal):
     """Sent already, undone already, or ended already (409)."""
+
+
+class AgentPaused(TooLate):
+    """An administrator has paused the agent: it takes no new work (409, or 422 for a new case)."""
+
+    TEXT = gettext_noop(
+        "This agent is paused by an administrator: it takes no new work. What runs already goes on."
+    )
+
+    def __init__(self) -> None:
+        super().__init__(self.TEXT)
+
+
+class DraftChanged(Refusal):
+    """Somebody else changed, published or discarded the draft meanwhile (409). `draft`: as it is now, None if gone."""
+
+    def __init__(self, draft: Any = None) -> None:
+        super().__init__("This draft is not what you saw any more.")
+        self.draft = draft
+
+
+class NotPublishable(Refusal):
+    """The spec has errors (409). `findings`: `middleware.lints.Lint`s, errors only."""
+
+    def __init__(self, findings: Sequence[Any]) -> None:
+        super().__init__("; ".join(finding.text for finding in findings))
+        self.findings = list(findings)
 
 
 class IllegalTransition(Exception):

@@ -59,6 +59,7 @@ ORDER_STATES = {
 ACTORS = {  # those that are not people; a row has the English name
     "Time to decide": gettext_noop("Time to decide"),
     "Look-up by key": gettext_noop("Look-up by key"),
+    "Command line": gettext_noop("Command line"),
 }
 LEFT_UNKNOWN = {
     RequestStatus.HANDLED_ELSEWHERE: gettext_noop(
@@ -107,6 +108,12 @@ def facts_of(tool: str) -> ToolFacts | None:
 def label(name: str) -> str:
     """The name of an argument; unknown ones are spelled as they are."""
     return _(LABELS[name]) if name in LABELS else name.replace("_", " ").strip().capitalize()
+
+
+def sentence(text: str) -> str:
+    """With a stop at its end, and a capital at its beginning unless a name of the code stands there."""
+    first = text[:1] if "_" in text.partition(" ")[0] else text[:1].upper()
+    return first + text[1:] + ("" if text.endswith((".", "。")) else _("."))
 
 
 def agent(title: str) -> str:
@@ -332,6 +339,8 @@ RIGHTS = {
     "support": gettext_noop("see the cases"),
     "runs": gettext_noop("see the runs"),
     "undo": gettext_noop("take this decision back"),
+    "see_agents": gettext_noop("see how the agents are set up"),
+    "set_up": gettext_noop("set up agents"),
 }
 
 

@@ -8,6 +8,7 @@ from datetime import date, datetime, time, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import Group
 from django.db.models import Count, Exists, F, OuterRef, Prefetch, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -207,7 +208,7 @@ WHAT: dict[str, tuple[str, ...]] = {
     "effects": ("execution.", "gate."),
     "runs": ("run.", "case.", "message."),
     "access": ("session.", "access.", "token."),
-    "setup": ("agent.", "settings."),
+    "setup": ("agent.", "draft.", "settings."),
 }
 WHO: dict[str, tuple[str, ...]] = {
     "people": (ActorKind.USER,),
@@ -326,3 +327,18 @@ def named(pks: Iterable[Any]) -> dict[str, ApprovalRequest]:
     """Requests by id, for links from the trail."""
     found = ApprovalRequest.objects.filter(pk__in=list(pks)).select_related("thread", "run")
     return {str(row.pk): row for row in found}
+
+
+# --- groups that are asked --------------------------------------------------------------------------------------------
+def queue_names() -> list[str]:
+    """The groups that may decide requests."""
+    return list(
+        Group.objects.exclude(name__in=access.NOT_QUEUES).order_by("name").values_list("name", flat=True)
+    )
+
+
+def staffed(names: Iterable[str]) -> set[str]:
+    """Those of these groups that have somebody in them who can sign in."""
+    return set(
+        Group.objects.filter(name__in=list(names), user__is_active=True).values_list("name", flat=True)
+    )

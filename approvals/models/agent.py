@@ -51,6 +51,9 @@ class AgentDraft(models.Model):
     rev = models.PositiveIntegerField(default=1)
     edited_by = models.CharField(max_length=120)
     edited_at = models.DateTimeField(db_default=Now())
+    undo = models.JSONField(
+        default=dict
+    )  # {"spec": before the last change, "said": what it was}; {}: nothing to undo
     picture = models.JSONField(default=dict)  # what a worker found when it built the stack of `picture_rev`
     picture_rev = models.PositiveIntegerField(default=0)
 

@@ -13,7 +13,7 @@ from django.db import IntegrityError, transaction
 
 from approvals import access, cleaning
 from approvals.actors import Actor
-from approvals.errors import Invalid, KeyReused
+from approvals.errors import AgentPaused, Invalid, KeyReused
 from approvals.models import Agent, Run, Thread
 from approvals.services import audit, events, runs
 
@@ -61,6 +61,8 @@ def open_case(*, actor: Actor, case: NewCase, key: str | None = None) -> Opened:
     try:
         with transaction.atomic():
             run = _create(actor, case, agent, key, digest)
+    except AgentPaused as error:  # since it was looked at
+        raise Invalid({"agent": error.TEXT}) from error
     except IntegrityError:
         if known := find_repeat(actor=actor, key=key, digest=digest):
             return Opened(known, is_repeat=True)
@@ -114,7 +116,7 @@ def _check(case: NewCase) -> Agent:
     if agent is None or agent.current is None:
         errors["agent"] = f"There is no agent called {case.agent!r}: pick one of GET /api/v1/agents."
     elif agent.is_paused:
-        errors["agent"] = f"{agent.title} is paused by an administrator: try again later."
+        errors["agent"] = AgentPaused.TEXT
     errors |= _text_errors(case.message)
     for name, most in (
         ("title", 200),

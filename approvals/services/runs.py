@@ -15,8 +15,8 @@ from approvals import access, cleaning, dispatch, stopping, transitions
 from approvals.actors import SYSTEM, Actor
 from approvals.enums import RequestStatus, StepKind, ThreadStatus
 from approvals.enums import RunStatus as Status
-from approvals.errors import Pending, TooLate
-from approvals.models import OPEN, AgentVersion, ApprovalRequest, Run, Step, Thread, ToolExecution
+from approvals.errors import AgentPaused, Pending, TooLate
+from approvals.models import OPEN, Agent, AgentVersion, ApprovalRequest, Run, Step, Thread, ToolExecution
 from approvals.models.tool_execution import IN_FLIGHT
 from approvals.services import audit, events, requests, wording
 
@@ -45,7 +45,12 @@ def create(
     key: str | None = None,
     key_digest: str = "",
 ) -> Run:
-    """A new turn at the end of the thread's queue, with its first step. Inside the caller's transaction."""
+    """A new turn at the end of the thread's queue, with its first step. Inside the caller's transaction.
+
+    Raises `AgentPaused`; whoever pauses waits for this transaction, so nothing begins behind a pause.
+    """
+    if Agent.objects.select_for_update(no_key=True).get(pk=thread.agent_id).is_paused:
+        raise AgentPaused()
     last = thread.runs.aggregate(last=Max("number"))["last"] or 0
     run = Run.objects.create(
         thread=thread,

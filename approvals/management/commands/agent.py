@@ -1,4 +1,4 @@
-"""`manage.py agent check FILE... | catalogue [--json] | docs [--check]`: agents and their middleware as data."""
+"""`manage.py agent check FILE... | publish FILE... | catalogue [--json] | docs [--check]`: agents and middleware as data."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from agents.exchange import BadSpec, examine, read
+from approvals.actors import COMMAND_LINE
+from approvals.services import agents
 from middleware import catalogue, handbook
 
 
@@ -22,13 +24,29 @@ class Command(BaseCommand):
         acts = parser.add_subparsers(dest="act", required=True)
         check = acts.add_parser("check", help="say what is wrong or doubtful about a spec")
         check.add_argument("files", nargs="+", help="JSON files")
+        publish = acts.add_parser(
+            "publish", help="make the next version of each, unless something is wrong with it"
+        )
+        publish.add_argument("files", nargs="+", help="JSON files")
         listing = acts.add_parser("catalogue", help="list every middleware that a spec may name")
         listing.add_argument("--json", action="store_true", help="with options as JSON schema")
         docs = acts.add_parser("docs", help="write docs/middleware.md from the catalogue")
         docs.add_argument("--check", action="store_true", help="only say whether it is up to date")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        {"check": self.check_files, "catalogue": self.catalogue, "docs": self.docs}[options["act"]](options)
+        {
+            "check": self.check_files,
+            "publish": self.publish_files,
+            "catalogue": self.catalogue,
+            "docs": self.docs,
+        }[options["act"]](options)
+
+    def publish_files(self, options: dict[str, Any]) -> None:
+        self.check_files(options)
+        for name in options["files"]:
+            spec = read(json.loads(Path(name).read_text(encoding="utf-8"))).spec
+            version = agents.publish(actor=COMMAND_LINE, spec=spec)
+            self.stdout.write(self.style.SUCCESS(f"{version} is in force."))
 
     def check_files(self, options: dict[str, Any]) -> None:
         refused = [name for name in options["files"] if not self._passes(Path(name))]

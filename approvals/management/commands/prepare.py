@@ -13,10 +13,11 @@ from django.core.management.base import BaseCommand
 from django.db import connection
 from psycopg import sql
 
-from agents.catalogue import shipped_specs
+from agents.catalogue import AgentSpec, shipped_specs
 from approvals import demo
 from approvals.actors import SYSTEM
 from approvals.enums import Role
+from approvals.errors import NotPublishable
 from approvals.services import agents
 
 LOCK = 0x636F756E746572  # "counter"
@@ -36,10 +37,16 @@ class Command(BaseCommand):
                 self.say("checkpoint tables are set up")
             make_groups()
             for spec in shipped_specs():
-                published = agents.publish(actor=SYSTEM, spec=spec)
-                self.say(f"agent {published}", verbosity=2)
+                self.publish(spec)
             if settings.DEMO and (made := demo.make_accounts()):
                 self.say(f"demo accounts: {', '.join(made)}")
+
+    def publish(self, spec: AgentSpec) -> None:
+        """A shipped agent that must not run leaves the version that is in force, and the rest of the installation."""
+        try:
+            self.say(f"agent {agents.publish_shipped(actor=SYSTEM, spec=spec)}", verbosity=2)
+        except NotPublishable as error:
+            self.stderr.write(self.style.ERROR(f"agent {spec.slug} is not published: {error}"))
 
     def say(self, text: str, verbosity: int = 1) -> None:
         if self.verbosity >= verbosity:
