@@ -10,7 +10,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 
-from approvals import access
+from approvals import access, phrases
 from approvals.argform.fields import build, leaves
 from approvals.argform.patch import Edit, apply_edit
 from approvals.argform.problems import schema_errors
@@ -135,8 +135,34 @@ class CaseForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         agents = Agent.objects.filter(versions__isnull=False).distinct().order_by("title")
-        self.fields["agent"].choices = [(agent.slug, agent.title) for agent in agents]  # type: ignore[attr-defined]
+        self.fields["agent"].choices = [(agent.slug, _named(agent)) for agent in agents]  # type: ignore[attr-defined]
         self.fields["language"].choices = self.LANGUAGES  # type: ignore[attr-defined]
+
+
+def _named(agent: Agent) -> str:
+    title = phrases.agent(agent.title)
+    return _t("%(agent)s (paused)") % {"agent": title} if agent.is_paused else title
+
+
+class NewAgentForm(forms.Form):
+    """What a new agent starts from: a template, or a spec as a file or text."""
+
+    start = forms.CharField(max_length=60, required=False)
+    slug = forms.RegexField(
+        r"^[a-z][a-z0-9-]{0,39}$", label=_("Short name"), required=False, strip=True,
+        error_messages={"invalid": _("Small letters, digits and hyphens, beginning with a letter.")},
+    )  # fmt: skip
+    title = forms.CharField(label=_("Title"), max_length=120, required=False)
+    file = forms.FileField(label=_("File"), required=False)
+    text = forms.CharField(label=_("Or its text"), max_length=200_000, required=False, strip=False)
+
+    def clean(self) -> dict[str, Any]:
+        sent: dict[str, Any] = super().clean() or self.cleaned_data
+        if sent.get("start") != "file":
+            for name in ("slug", "title"):
+                if not sent.get(name) and name not in self.errors:
+                    self.add_error(name, _t("Fill in this field."))
+        return sent
 
 
 class MessageForm(forms.Form):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 from django.views.i18n import set_language
 
-from approvals.views import audit, decide, health, home, inbox, me, runs, session, support
+from approvals.views import agents, audit, decide, health, home, inbox, me, runs, session, support
 
 app_name = "approvals"
 urlpatterns = [
@@ -35,6 +35,24 @@ urlpatterns = [
     path("runs/", runs.index, name="runs"),
     path("runs/<uuid:pk>/", runs.show, name="run"),
     path("runs/<uuid:pk>/cancel/", runs.cancel, name="cancel"),
+    path("agents/", agents.index, name="agents"),
+    path("agents/new/", agents.new, name="new-agent"),
+    path("agents/<slug:slug>/", agents.show, name="agent"),
+    path("agents/<slug:slug>/pause/", agents.pause, name="pause-agent"),
+    path("agents/<slug:slug>/compare/", agents.compare, name="compare-agent"),
+    path("agents/<slug:slug>/v<int:number>/", agents.version, name="agent-version"),
+    path("agents/<slug:slug>/v<int:number>/spec.json", agents.export, name="export-version"),
+    path("agents/<slug:slug>/v<int:number>/edit/", agents.begin, name="begin-draft"),
+    path("agents/<slug:slug>/draft/", agents.draft, name="agent-draft"),
+    path("agents/<slug:slug>/draft/spec.json", agents.export, name="export-draft"),
+    path("agents/<slug:slug>/draft/add/", agents.add, name="draft-add"),
+    path("agents/<slug:slug>/draft/move/", agents.move, name="draft-move"),
+    path("agents/<slug:slug>/draft/remove/", agents.remove, name="draft-remove"),
+    path("agents/<slug:slug>/draft/options/", agents.options, name="draft-options"),
+    path("agents/<slug:slug>/draft/undo/", agents.undo, name="draft-undo"),
+    path("agents/<slug:slug>/draft/import/", agents.import_draft, name="draft-import"),
+    path("agents/<slug:slug>/draft/discard/", agents.discard, name="draft-discard"),
+    path("agents/<slug:slug>/draft/publish/", agents.publish, name="draft-publish"),
     path("audit/", audit.index, name="audit"),
     path("audit/<int:pk>/", audit.show, name="audit-event"),
     path("me/", me.show, name="me"),

@@ -6,6 +6,7 @@ python locale/messages.py --check  # say what is missing; exit status 1 if anyth
 
 from __future__ import annotations
 
+import ast
 import io
 import os
 import sys
@@ -59,7 +60,7 @@ def _in_facts() -> Iterator[str]:
     from agents.catalogue import all_tools, shipped_specs  # noqa: PLC0415 -- after the path is set below
     from examples.shop.policies import POLICIES  # noqa: PLC0415 -- after the path is set below
 
-    yield from (spec.title for spec in shipped_specs())
+    yield from (text for spec in shipped_specs() for text in (spec.title, spec.description))
     for entry in POLICIES:
         yield from (entry["title"], *(clause["title"] for clause in entry["clauses"]))
 
@@ -70,19 +71,53 @@ def _in_facts() -> Iterator[str]:
 
 def _in_middleware() -> Iterator[str]:
     """What the catalogue says of each entry, what a lint says, and what became of an older spelling."""
-    from middleware.catalogue import ENTRIES, brought  # noqa: PLC0415 -- after the path is set below
+    from agents.catalogue import AgentSpec  # noqa: PLC0415 -- after the path is set below
+    from middleware.catalogue import ENTRIES, brought  # noqa: PLC0415
     from middleware.legacy import NOTES, REASONS  # noqa: PLC0415
     from middleware.lints.words import WORDS  # noqa: PLC0415
+    from middleware.predicates import PREDICATES  # noqa: PLC0415
 
     for entry in ENTRIES.values():
         if entry.family != "own":  # the team's own words
             yield from (entry.label, entry.summary, entry.help, *entry.notes)
             yield from _descriptions(entry.options.model_json_schema())
+            yield from _names(entry.options.model_json_schema())
+    yield from _names(AgentSpec.model_json_schema())
+    for predicate in PREDICATES.values():
+        yield from _names(predicate.options.model_json_schema())
+    for path in sorted((ROOT / "middleware" / "options").glob("*.py")):
+        yield from _refusals(path.read_text())
     for tool in brought().values():
         yield from (tool.title, tool.consequence)
         yield from _descriptions(tool.args.model_json_schema() if tool.args else {})
     yield from (text for text in WORDS.values() if text != "%(why)s")
     yield from (*NOTES, *REASONS)
+
+
+def _names(schema: Any) -> Iterator[str]:
+    """Of options, as the form of the agents page labels them."""
+    from approvals.argform.fields import humanize  # noqa: PLC0415 -- after the path is set below
+    from approvals.optionform.tree import LABELS  # noqa: PLC0415
+
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _names(part)
+    if isinstance(schema, dict):
+        properties = schema.get("properties", {})
+        yield from (humanize(n) for n, part in properties.items() if n not in LABELS and "const" not in part)
+        for part in schema.values():
+            yield from _names(part)
+
+
+def _refusals(source: str) -> Iterator[str]:
+    """What the options say about each other: `raise ValueError("...")`."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            yield from (
+                arg.value
+                for arg in node.exc.args
+                if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
+            )
 
 
 def _descriptions(schema: Any) -> Iterator[str]:

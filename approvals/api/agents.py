@@ -7,14 +7,19 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Router
-from pydantic import BaseModel
+from ninja import Router, Status
+from pydantic import BaseModel, Field
 
 from agents.catalogue import ToolFacts, all_tools
-from approvals import access
+from agents.exchange import BadSpec, read
+from approvals import access, cleaning
 from approvals.api import answers
 from approvals.api.auth import READING, caller, needs
-from approvals.models import Agent, User
+from approvals.api.bodies import Body
+from approvals.enums import Scope
+from approvals.errors import Invalid
+from approvals.models import Agent, AgentVersion, User
+from approvals.services import agents
 
 router = Router(tags=["agents"])
 
@@ -49,6 +54,49 @@ def read_agent(request: HttpRequest, slug: str) -> answers.AgentDetail:
         versions=[answers.version_answer(version) for version in agent.versions.order_by("-number")[:200]],
         shop_url=settings.SHOP_URL if settings.DEMO else None,
     )
+
+
+class SpecBody(Body):
+    spec: dict[str, Any] = Field(description="An agent as data; older spellings are translated.")
+
+
+class PauseBody(Body):
+    paused: bool
+
+
+class Published(BaseModel):
+    version: answers.VersionAnswer
+    notes: list[str] = Field(description="What became of older spellings.")
+
+
+@router.post(
+    "/agents/{slug:slug}/versions", auth=needs(Scope.ADMIN), response={200: Published, 201: Published}
+)
+def publish_version(request: HttpRequest, slug: str, body: SpecBody) -> Status[Published]:
+    """Publish a spec as the next version; 200 if it is the one in force. Refused if anything is wrong with it."""
+    actor = caller(request)
+    access.require(actor.person, access.may_set_up(actor.person), "set_up")
+    if cleaning.is_deep(body.spec):
+        raise Invalid({"spec": "This is nested too deeply."})
+    try:
+        found = read({**body.spec, "slug": slug})
+    except BadSpec as error:
+        raise Invalid({"spec": str(error)}) from error
+    before = AgentVersion.objects.filter(agent_id=slug).order_by("-number").first()
+    version = agents.publish(actor=actor, spec=found.spec)
+    answer = Published(version=answers.version_answer(version), notes=[str(note) for note in found.notes])
+    return Status(200 if before is not None and before.pk == version.pk else 201, answer)
+
+
+@router.post("/agents/{slug:slug}/pause", auth=needs(Scope.ADMIN), response=answers.AgentAnswer)
+def pause_agent(request: HttpRequest, slug: str, body: PauseBody) -> answers.AgentAnswer:
+    """Take no new work for this agent, or take it again. What runs already goes on."""
+    actor = caller(request)
+    access.require(actor.person, access.may_set_up(actor.person), "set_up")
+    agent = get_object_or_404(Agent, pk=slug)
+    (agents.pause if body.paused else agents.resume)(actor=actor, slug=slug)
+    agent.refresh_from_db()
+    return answers.AgentAnswer(**_summary(agent))
 
 
 @router.get("/me", auth=needs(), response=answers.MeAnswer)

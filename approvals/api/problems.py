@@ -38,6 +38,7 @@ TITLES: Final = {
     "already-decided": "Already decided",
     "key-reused": "Idempotency key used before",
     "pending": "A decision is pending",
+    "not-publishable": "Must not be published",
     "too-late": "Too late",
     "too-many": "Too many attempts",
     "unavailable": "Temporarily unavailable",
@@ -82,6 +83,7 @@ REASONS: Final = {
     "see_audit": "Only administrators and auditors read the audit trail.",
     "see_work": "Your account has no role yet: ask an administrator.",
     "write": "You may not change this case.",
+    "set_up": "Only administrators set up agents.",
     "withdraw": "You may not withdraw this request.",
     "cancel": "You may not stop this run.",
 }
@@ -147,6 +149,7 @@ def install(api: NinjaAPI) -> None:
         errors.AlreadyClosed: lambda _request, error: already_closed(error.request),
         errors.KeyReused: lambda _request, error: Problem(409, "key-reused", str(error)),
         errors.Pending: lambda _request, error: Problem(409, "pending", str(error)),
+        errors.NotPublishable: _not_publishable,
         errors.TooLate: lambda _request, error: Problem(
             409, "too-late", str(error) or "Too late: it has ended already."
         ),
@@ -172,6 +175,11 @@ def _handler(explain: Callable[[HttpRequest, Any], Problem]) -> Callable[[HttpRe
 
 def invalid(found: Mapping[str, str]) -> Problem:
     return Problem(422, "invalid", "Nothing was changed: see errors.", field_errors=errors.as_pairs(found))
+
+
+def _not_publishable(_request: HttpRequest, error: errors.NotPublishable) -> Problem:
+    found = [{"field": f"spec/{finding.code}", "message": finding.text} for finding in error.findings]
+    return Problem(409, "not-publishable", "Nothing was published: see errors.", field_errors=found)
 
 
 def too_large() -> Problem:

@@ -21,6 +21,7 @@ class Place:
     icon: str
     key: str
     count: int = 0
+    section: str = ""  # the heading that begins with it
 
 
 @dataclass
@@ -47,6 +48,8 @@ class Frame:
             found.append(Place("runs", _("Runs"), "activity", "r"))
         if access.may_see_audit(user):
             found.append(Place("audit", _("Audit trail"), "scroll-text", "a"))
+        if access.may_see_agents(user):
+            found.append(Place("agents", _("Agents"), "bot", "e", section=_("Set up")))
         if access.is_administrator(user):
             found.append(Place("health", _("Health"), "heart-pulse", "h"))
         return found

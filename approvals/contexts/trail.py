@@ -66,6 +66,11 @@ ENTRY_LOOKS: dict[str, tuple[str, str]] = {
     "token.revoked": ("warn", "key-round"),
     "settings.changed": ("", "sliders-horizontal"),
     "agent.published": ("warn", "bot"),
+    "agent.paused": ("warn", "circle-pause"),
+    "agent.resumed": ("", "play"),
+    "draft.begun": ("", "file-pen-line"),
+    "draft.changed": ("", "pencil"),
+    "draft.discarded": ("", "trash-2"),
     "case.opened": ("acc", "plus"),
     "message.posted": ("", "message-square"),
 }

@@ -114,7 +114,8 @@ document.addEventListener("click", (e) => {
 // Leaving a form that was typed in asks first. Capture: before htmx.
 document.addEventListener("click", (e) => {
   const leaves = e.target instanceof Element && e.target.closest("[data-leave]");
-  if (!leaves || !document.querySelector("form[data-dirty]") || confirm(toasts?.dataset.leave)) return;
+  const form = document.querySelector("form[data-dirty]");
+  if (!leaves || !(form instanceof HTMLElement) || confirm(form.dataset.unsaved ?? toasts?.dataset.leave)) return;
   e.preventDefault();
   e.stopImmediatePropagation();
 }, { capture: true });

@@ -9,12 +9,12 @@ from approvals.models import AuditEvent
 from tests import factories
 from tests.pages.conftest import HTMX, actions, text
 
-PAGES = ["/", "/inbox/", "/support/", "/support/new/", "/runs/", "/audit/", "/me/"]
+PAGES = ["/", "/inbox/", "/support/", "/support/new/", "/runs/", "/audit/", "/agents/", "/me/"]
 MAY = {
     "rita": {"/inbox/", "/support/", "/support/new/", "/runs/", "/me/"},
     "sam": {"/inbox/", "/support/", "/support/new/", "/runs/", "/me/"},
-    "ada": {"/inbox/", "/support/", "/support/new/", "/runs/", "/audit/", "/me/"},
-    "audra": {"/inbox/", "/support/", "/runs/", "/audit/", "/me/"},
+    "ada": {"/inbox/", "/support/", "/support/new/", "/runs/", "/audit/", "/agents/", "/me/"},
+    "audra": {"/inbox/", "/support/", "/runs/", "/audit/", "/agents/", "/me/"},
     "otto": {"/me/"},
 }
 
@@ -35,9 +35,9 @@ def test_pages_open_for_who_may_use_them_and_only_those_are_in_the_navigation(re
     sent = request.getfixturevalue(name).get(path)
     assert sent.status_code == (200 if path in MAY[name] else 403)
     shown = sent.content.decode().partition('<nav class="nav"')[2].partition("</nav>")[0]
-    assert {p for p in ("/inbox/", "/support/", "/runs/", "/audit/") if f'href="{p}"' in shown} == (
-        MAY[name] & {"/inbox/", "/support/", "/runs/", "/audit/"}
-    )
+    assert {
+        p for p in ("/inbox/", "/support/", "/runs/", "/audit/", "/agents/") if f'href="{p}"' in shown
+    } == (MAY[name] & {"/inbox/", "/support/", "/runs/", "/audit/", "/agents/"})
     if sent.status_code == 403:
         assert "Your account may not" in text(sent)
         assert "access.refused" in actions()

@@ -10,8 +10,10 @@ import pytest
 from django.test import Client
 
 from approvals import urls, views
+from approvals.actors import Actor
 from approvals.api import api
 from approvals.models import ApprovalRequest, AuditEvent, Decision, DecisionDraft, Run
+from approvals.services import drafts
 from tests import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -49,7 +51,8 @@ def pages(request: ApprovalRequest) -> list[str]:
     for pattern in urls.urlpatterns:
         route = str(pattern.pattern)
         owner = {"support": request.thread_id, "runs": request.run_id}.get(route.split("/")[0], request.pk)
-        found.append("/" + re.sub(r"<int:\w+>", "1", re.sub(r"<uuid:\w+>", str(owner), route)))
+        route = re.sub(r"<slug:\w+>", "refunds", re.sub(r"<uuid:\w+>", str(owner), route))
+        found.append("/" + re.sub(r"<int:\w+>", "1", route))
     return found
 
 
@@ -81,6 +84,7 @@ def everything():
         "max", "support", "administrators", "refund-reviewers", is_superuser=True, is_staff=True
     )
     request = factories.make_request()
+    drafts.begin(actor=Actor.of(user), slug="refunds", number=1)
     client = Client(raise_request_exception=False)
     client.force_login(user)
     token = factories.make_token(user, "cases", "read", "decide", "audit", "admin")
