@@ -482,6 +482,11 @@ class Editor(View):
         return self.may_edit and not self.errors and self.differs
 
     @property
+    def is_own(self) -> bool:
+        """Whether one person alone would make and publish this."""
+        return self.may_publish and self.user is not None and self.draft.edited_by == self.user.name
+
+    @property
     def last(self) -> str:
         """The last change, as long as it can be undone."""
         said = self.draft.undo.get("said", {})

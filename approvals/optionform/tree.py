@@ -27,6 +27,11 @@ NAMES: Mapping[str, str] = {  # of alternatives, by the title or the type of the
     "array": gettext_noop("A list"),
     "object": gettext_noop("Named parts"),
     "Detector": gettext_noop("A detector by name"),
+    "always": gettext_noop("Every call"),
+    "never": gettext_noop("No call"),
+    "amount_over": gettext_noop("An amount over a limit"),
+    "amount_over_by_currency": gettext_noop("An amount over the limit of its currency"),
+    "text_outside": gettext_noop("A text other than these"),
 }
 LABELS: Mapping[str, str] = {  # where the name of an option says too little
     "interrupt_on": gettext_noop("Tools that wait for a person"),
@@ -84,6 +89,7 @@ class Field:
     children: list[Field] = field(default_factory=list)
     branches: list[tuple[str, Any]] = field(default_factory=list)  # (label, what it begins with)
     branch: int = 0
+    about: str = ""  # what the chosen alternative is
     text: str = ""
     error: str = ""
 
@@ -232,6 +238,8 @@ class _Builder:
         child = self.node(
             inner, found.value, found.pointer, required=found.required, present=found.present, depth=depth + 1
         )
+        said = str(alternatives[chosen].get("description", ""))
+        found.about = _(said) if said else ""
         child.schema = {**child.schema, "description": ""}
         found.children = [child]
         return found
@@ -414,11 +422,11 @@ def _is(schema: Schema, value: Any, tag: str) -> bool:
 
 def _branch_name(schema: Schema, root: Schema) -> str:
     """What an alternative is called in its select."""
+    if schema.get("title") in NAMES:
+        return _(NAMES[schema["title"]])
     tag = schema.get("properties", {}).get("use", {})
     if isinstance(tag, dict) and "const" in tag:
         return str(tag["const"])
-    if schema.get("title") in NAMES:
-        return _(NAMES[schema["title"]])
     if schema.get("prefixItems"):
         return _("One threshold")
     if "enum" in schema and "pattern" not in schema:

@@ -85,6 +85,17 @@ document.addEventListener("change", (e) => {
   }
 });
 
+// The catalogue shows what fits the words that are typed.
+document.addEventListener("input", (e) => {
+  const field = e.target;
+  if (!(field instanceof HTMLInputElement) || !field.dataset.filter) return;
+  const words = field.value.toLowerCase().split(/\s+/);
+  for (const entry of document.querySelectorAll(field.dataset.filter)) {
+    const text = entry.textContent?.toLowerCase() ?? "";
+    entry.toggleAttribute("hidden", !words.every((word) => text.includes(word)));
+  }
+});
+
 /** @type {Map<string, number>} */
 const scrolled = new Map();
 let at = "";
@@ -99,9 +110,11 @@ document.addEventListener("htmx:afterSwap", () => {
     if (box && (id !== "scroll-options" || now === at)) box.scrollTop = top;
   }
 });
-document.addEventListener("htmx:afterSettle", () => {
+document.addEventListener("htmx:afterSettle", (e) => {
+  const from = /** @type {CustomEvent} */ (e).detail.requestConfig?.elt;
+  const opened = from instanceof Element && from.matches(".catalogue *, .mw a, .said a");
   const wrong = $("#options [aria-invalid=true]");
-  const wanted = focusAfter ? $(focusAfter) : wrong;
+  const wanted = focusAfter ? $(focusAfter) : wrong ?? (opened ? $("#pane-title") : null);
   focusAfter = "";
   if (wanted instanceof HTMLElement) wanted.focus({ preventScroll: wanted !== wrong });
 });
