@@ -18,11 +18,12 @@ from pydantic import ValidationError
 from agents.catalogue import AgentSpec, all_tools, fingerprint, shipped_specs
 from agents.words import gettext_noop
 from approvals import access, advice, phrases, queries, specdiff
-from approvals.argform.diff import inline_diff
+from approvals.argform.diff import halves
 from approvals.argform.fields import humanize
 from approvals.argform.patch import Change
 from approvals.contexts import picture
 from approvals.contexts.shared import Chip, flat
+from approvals.display import visible
 from approvals.models import OPEN, Agent, AgentDraft, AgentVersion, AuditEvent, User
 from approvals.optionform import schema as schemas
 from approvals.optionform.tree import LABELS, Field, build
@@ -553,7 +554,6 @@ class FieldPair:
     label: str
     old: str
     new: str
-    diff: SafeString
     lines: Sequence[Line] = ()
 
 
@@ -608,7 +608,7 @@ def _field_pair(change: Change) -> FieldPair:
     name = change.pointer.strip("/").replace("/", ".")
     lines = line_diff(old, new) if "\n" in old or "\n" in new else ()
     label = option_label(change.pointer)
-    return FieldPair(name, label, old, new, inline_diff(old, new), lines)
+    return FieldPair(name, label, old, new, lines)
 
 
 def option_label(pointer: str) -> str:
@@ -618,7 +618,7 @@ def option_label(pointer: str) -> str:
 
 def line_diff(old: str, new: str) -> list[Line]:
     """Two texts line by line; a line that was changed shows what changed in it."""
-    before, after = old.split("\n"), new.split("\n")
+    before, after = visible(old).split("\n"), visible(new).split("\n")
     found: list[Line] = []
     for did, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if did == "equal":
@@ -628,5 +628,8 @@ def line_diff(old: str, new: str) -> list[Line]:
             left = before[a + n] if a + n < b else None
             right = after[c + n] if c + n < d else None
             state = "added" if left is None else "removed" if right is None else "changed"
-            found.append(Line(state, left or "", right or ""))
+            sides = (
+                halves(left, right) if left is not None and right is not None else (left or "", right or "")
+            )
+            found.append(Line(state, *sides))
     return found
