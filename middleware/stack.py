@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from middleware.catalogue import BadEntry, Entry, Middleware, Surroundings, parse
@@ -107,6 +108,6 @@ def _built(entry: Entry, options: Any, around: Surroundings) -> Middleware:
         made.tools = [around.seal(tool) if tool.name in writes else tool for tool in made.tools]
     if around.notebook is None:
         return made
-    from middleware.notes import watched  # noqa: PLC0415 - loads LangChain
-
-    return watched(made, entry, around.notebook)
+    # By name: it loads LangChain, and pages that look at a stack import this module
+    watched: Middleware = import_module("middleware.notes").watched(made, entry, around.notebook)
+    return watched
