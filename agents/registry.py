@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -25,12 +26,28 @@ from agents.sealing import seal
 from agents.words import CASE
 from middleware.catalogue import BadEntry, NotProvided, Surroundings
 from middleware.effects import Unsealed, refuse_unsealed
-from middleware.notes import Notebook
+from middleware.notes import Notebook, watched
 from middleware.options.base import Model, ModelRef
 from middleware.ports import Approvals, EffectLedger, Judge
 from middleware.stack import StackError, added_tools, build_stack_around, judges
 
 CHANGED = "The definition of the agent changed since this run began: "
+
+
+@dataclass(frozen=True)
+class Rig:
+    """What a graph is built on: the real thing for a run, in memory for a trial."""
+
+    thread_id: str
+    context: Mapping[str, Any]  # what staff entered about the case
+    approvals: Approvals
+    make_tools: Callable[[Mapping[str, ToolFacts], Mapping[str, Judge]], list[BaseTool]]  # of the houses
+    seal: Callable[[BaseTool, ToolFacts, Judge], BaseTool]  # of a tool that a middleware brings
+    watch: Callable[[Any, Any], Any]  # see `Surroundings.watch`
+    notebook: Notebook
+    saver: Any
+    store: BaseStore | None = None
+    folder: str = ""
 
 
 def build_engine(
@@ -46,43 +63,61 @@ def build_engine(
 ) -> Engine:
     """Exactly the agent the run began with. Raises `Parked` if that is not possible."""
     spec = _spec(order)
-    facts = {name: known for name, known in all_tools().items() if name in tools_of(spec)}
     gate = Gate(order.thread_id, order.fingerprint, approvals, ledger)
-    rules = judges(spec.middleware)
-    tools = _tools(facts, rules, gate, shop_url)
     notebook = Notebook()
-    guard = ModelGuard(spec.model, spec.api_key_env, order.thread_id, notebook)
+    rig = Rig(
+        thread_id=order.thread_id,
+        context=order.context,
+        approvals=approvals,
+        make_tools=lambda facts, rules: _tools(facts, rules, gate, shop_url),
+        seal=lambda tool, facts, rule: seal(tool, facts, rule, gate),
+        watch=lambda made, entry: watched(made, entry, notebook),
+        notebook=notebook,
+        saver=saver,
+        store=store,
+        folder=folder,
+    )
+    graph, facts = build_graph(spec, rig)
+    return Engine(graph, order, desk, facts, notebook)
+
+
+def build_graph(spec: AgentSpec, rig: Rig) -> tuple[Any, dict[str, ToolFacts]]:
+    """The compiled graph of a spec, and the facts of every tool in it. Raises `Parked` with the reason."""
+    facts = {name: known for name, known in all_tools().items() if name in tools_of(spec)}
+    rules = judges(spec.middleware)
+    tools = rig.make_tools(facts, rules)
+    guard = ModelGuard(spec.model, spec.api_key_env, rig.thread_id, rig.notebook)
     brought = {name: facts_of(tool) for name, tool in _added(spec).items()}
     with _parked_with_reason():
         model = _model_of(spec, None)
         around = Surroundings(
             tools=facts,
-            approvals=approvals,
+            approvals=rig.approvals,
             model=lambda ref: _model_of(spec, ref),
             make_tools=lambda names: _chosen(tools, names),
-            seal=lambda tool: seal(tool, brought[tool.name], _rule(rules, tool.name), gate),
-            store=store,
+            seal=lambda tool: rig.seal(tool, brought[tool.name], _rule(rules, tool.name)),
+            store=rig.store,
             spec_middleware=spec.middleware,
             own_tools=spec.tools,
             innermost=lambda: [guard],
-            thread_id=order.thread_id,
+            thread_id=rig.thread_id,
             slug=spec.slug,
-            folder=folder,
-            context=order.context,
-            notebook=notebook,
+            folder=rig.folder,
+            context=rig.context,
+            watch=rig.watch,
         )
         stack = build_stack_around(around)
         refuse_unsealed([*tools, *_tools_in(stack)], {**brought, **facts})
     graph = create_agent(
         model,
         _chosen(tools, spec.tools),
-        system_prompt=f"{spec.system_prompt}\n{case_line(order.context)}",  # never stored in the thread
+        system_prompt=f"{spec.system_prompt}\n{case_line(rig.context)}",  # never stored in the thread
         middleware=[*stack, guard],
-        checkpointer=saver,
-        store=store,
+        checkpointer=rig.saver,
+        store=rig.store,
         name=spec.slug,
     )
-    return Engine(graph, order, desk, {**brought, **facts}, notebook)
+    return graph, {**brought, **facts}
 
 
 @contextmanager

@@ -109,6 +109,11 @@ class AgentDraftAdmin(ReadOnly):
     list_display = ("agent", "rev", "edited_by", "edited_at")
 
 
+@admin.register(models.StackPicture)
+class StackPictureAdmin(ReadOnly):
+    list_display = ("key", "asked_at", "made_at")
+
+
 @admin.register(models.Trial)
 class TrialAdmin(ReadOnly):
     list_display = ("agent", "status", "started_by", "created_at")

@@ -21,13 +21,15 @@ from agents import faults
 log = logging.getLogger("counterseal.dispatch")
 
 DRIVE = "approvals.drive"
+PICTURE, TRIAL = "approvals.picture", "approvals.trial"
 BACKLOG = 1_000  # hints that may wait for a frozen broker; the sweep makes up for what is dropped
 
 
 class Hint(NamedTuple):
-    thread_id: str
+    thread_id: str  # or the key of what another task is about
     queue: str  # "resume" goes ahead of "start"
     delay: float  # seconds; far below the broker's visibility timeout
+    task: str = DRIVE
 
 
 def start_on_commit(thread_id: object) -> None:
@@ -36,6 +38,14 @@ def start_on_commit(thread_id: object) -> None:
 
 def resume_on_commit(thread_id: object, delay: float = 0) -> None:
     _on_commit(Hint(str(thread_id), "resume", delay))
+
+
+def picture_on_commit(key: str) -> None:
+    _on_commit(Hint(key, "default", 0, PICTURE))
+
+
+def trial_on_commit(trial_id: object) -> None:
+    _on_commit(Hint(str(trial_id), "default", 0, TRIAL))
 
 
 def _on_commit(hint: Hint) -> None:
@@ -63,7 +73,7 @@ def _relay(waiting: queue.Queue[Hint]) -> None:
         hint = waiting.get()
         try:
             app.send_task(
-                DRIVE, args=[hint.thread_id], queue=hint.queue, countdown=hint.delay or None, retry=False
+                hint.task, args=[hint.thread_id], queue=hint.queue, countdown=hint.delay or None, retry=False
             )
         except Exception as error:  # noqa: BLE001 -- a hint: the sweep sends it again
             log.warning("hint for %s not sent: %s", hint.thread_id, type(error).__name__)

@@ -12,7 +12,7 @@ from celery.signals import worker_shutting_down
 from django.db import Error, connection
 
 from approvals import stopping, wiring  # loads the engine once, when the worker starts
-from approvals.services import lookups, owners, pulses, requests, runs
+from approvals.services import lookups, owners, pulses, requests, runs, trials
 
 worker_shutting_down.connect(stopping.tell)  # SIGTERM: a deploy, or Ctrl-C
 
@@ -58,6 +58,7 @@ SWEEP: dict[str, Callable[[], int]] = {
     "expired": requests.expire_due,
     "freed": owners.free_frozen,
     "hinted": runs.hint_stuck,
+    "given up": trials.give_up_late,
 }
 
 
@@ -70,6 +71,30 @@ def _part[Result](what: str, act: Callable[[], Result]) -> Result | str:
     except Error as error:
         log.warning("sweep (%s) lost the database: %s", what, type(error).__name__)
         return FAILED
+
+
+@shared_task(name="approvals.picture", ignore_result=True)
+def picture(key: str) -> str:
+    """Build a stack with stand-ins and write down which hooks it has."""
+    try:
+        return wiring.draw(key)
+    except Error as error:
+        log.warning("picture: %s", type(error).__name__)
+        return FAILED
+    finally:
+        connection.close()
+
+
+@shared_task(name="approvals.trial", ignore_result=True)
+def trial(trial_id: str) -> str:
+    """Try a spec on a message. A message that comes twice finds the trial taken."""
+    try:
+        return wiring.try_spec(trial_id)
+    except Error as error:
+        log.warning("trial: %s", type(error).__name__)
+        return FAILED
+    finally:
+        connection.close()
 
 
 @shared_task(name="approvals.canary", bind=True, ignore_result=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 from django.views.i18n import set_language
 
-from approvals.views import agents, audit, decide, health, home, inbox, me, runs, session, support
+from approvals.views import agents, audit, decide, health, home, inbox, me, runs, session, support, trials
 
 app_name = "approvals"
 urlpatterns = [
@@ -45,6 +45,10 @@ urlpatterns = [
     path("agents/<slug:slug>/v<int:number>/edit/", agents.begin, name="begin-draft"),
     path("agents/<slug:slug>/draft/", agents.draft, name="agent-draft"),
     path("agents/<slug:slug>/draft/spec.json", agents.export, name="export-draft"),
+    path("agents/<slug:slug>/draft/trial/", trials.start, name="try-draft"),
+    path("agents/<slug:slug>/v<int:number>/trial/", trials.start, name="try-version"),
+    path("agents/<slug:slug>/picture/", trials.picture, name="picture"),
+    path("agents/<slug:slug>/trial/<uuid:pk>/", trials.show, name="trial"),
     path("agents/<slug:slug>/draft/add/", agents.add, name="draft-add"),
     path("agents/<slug:slug>/draft/move/", agents.move, name="draft-move"),
     path("agents/<slug:slug>/draft/remove/", agents.remove, name="draft-remove"),

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
-from django.db import connection
+from django.db import Error, connection
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from agents.catalogue import AgentSpec, all_tools
 from agents.checkpointing import SessionStore
 from agents.contracts import RunOrder
 from agents.registry import build_engine
 from agents.runtime import Engine, Outcome, drive
+from agents.trials import run_trial
 from approvals.adapters.desk import DjangoDesk
 from approvals.adapters.ledger import DjangoApprovals, DjangoLedger
 from approvals.adapters.session import DriveSession, locked
 from approvals.enums import RequestStatus
-from approvals.models import ApprovalRequest
-from approvals.services import retention, runs
+from approvals.models import ApprovalRequest, StackPicture
+from approvals.services import pictures, retention, runs, trials
+from middleware.catalogue import BadEntry
+from middleware.picture import look
 from middleware.ports import SessionLost
+from middleware.stack import delegated
 
 LOOK_AGAIN = 3  # a hint that met our lock was dropped, so look once more after the unlock
 
@@ -62,6 +68,39 @@ def _drive(session: DriveSession, thread_id: str) -> Outcome:
             with session.use():
                 runs.note_failure(run=desk.run, error=f"{type(error).__name__}: {error}")
         raise
+
+
+def draw(key: str) -> str:
+    row = StackPicture.objects.filter(key=key, entries__isnull=True).first()
+    if row is None:
+        return "nothing to do"
+    known = all_tools()
+    listed = [entry for entry in row.middleware if isinstance(entry, dict)]
+    tools = {name: known[name] for name in [*row.tools, *_delegated(listed)] if name in known}
+    pictures.store(key=key, entries=look(listed, tools))
+    return "drawn"
+
+
+def _delegated(listed: list[dict[str, Any]]) -> list[str]:
+    try:
+        return delegated(listed)
+    except BadEntry:
+        return []
+
+
+def try_spec(trial_id: str) -> str:
+    row = trials.claim(trial_id)
+    if row is None:
+        return "nothing to do"
+    try:
+        spec = AgentSpec.model_validate(row.spec)
+        trials.finish(trial=row, trace=run_trial(spec, row.message, says_yes=row.says_yes))
+    except Error:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a model, a tool or a middleware raises is what one wants to see
+        trials.finish(trial=row, trace=(), error=f"{type(error).__name__}: {error}")
+        return "failed"
+    return "tried"
 
 
 def prune_thread(thread_id: str, older_than: timedelta, *, forget: bool) -> bool:

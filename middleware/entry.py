@@ -83,7 +83,9 @@ class Surroundings:
     folder: str = ""  # of this thread, on the worker's machine
     context: Mapping[str, Any] = field(default_factory=dict)  # what staff entered about the case
     path: tuple[str, ...] = ()  # sub-agents that lie above
-    notebook: Any = None  # `notes.Notebook`: what the middleware did to each step; None: nobody wants to know
+    watch: Callable[[Any, Any], Any] | None = (
+        None  # (instance, entry) -> the same, observed; None: nobody looks
+    )
 
 
 @dataclass(frozen=True)

@@ -128,14 +128,14 @@ def notes_of(message: AnyMessage) -> tuple[Note, ...]:
     return tuple(getattr(message, "response_metadata", {}).get(KEY, ()))
 
 
-def watched(made: Middleware, entry: Entry, notebook: Notebook | None) -> Middleware:
+def watched(made: Middleware, entry: Entry, notebook: Notebook) -> Middleware:
     """The same instance, whose hooks leave notes. Its class keeps its name: LangChain names nodes after it."""
     worth = WORTH.get(entry.name, OWN)
-    if notebook is None or not worth:
+    if not worth:
         return made
     kind, watch = type(made), _Watch(entry.name, worth, notebook)
     around = {
-        "before_agent": watch.before,
+        "before_agent": watch.before_agent,
         "before_model": watch.before,
         "wrap_model_call": watch.model_call,
         "after_model": watch.after,
@@ -161,13 +161,19 @@ class _Watch:
     def notes(self, said: _Said) -> list[Note]:
         return [{"use": self.use, "what": what, **more} for what, more in said if what in self.worth]
 
-    def before(self, hook: _Hook) -> _Hook:
+    def before_agent(self, hook: _Hook) -> _Hook:
+        return self.before(hook, counts=False)  # the call that is counted comes after before_model
+
+    def before(self, hook: _Hook, *, counts: bool = True) -> _Hook:
         @wraps(hook)
         def before(made: Any, state: Any, *rest: Any, **more: Any) -> Any:
             update = hook(made, state, *rest, **more)
-            self.notebook.ahead(self.notes(_in_state(made, state, update)))
-            if said := _answer_in(update):  # no model call follows
-                self.notebook.onto(said)
+            said = (
+                one for one in _in_state(made, state, update) if counts or one[0] not in ("limit", "spent")
+            )
+            self.notebook.ahead(self.notes(said))
+            if answer := _answer_in(update):  # no model call follows
+                self.notebook.onto(answer)
             return update
 
         return before

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 from middleware.catalogue import BadEntry, Entry, Middleware, Surroundings, parse
@@ -106,8 +105,4 @@ def _built(entry: Entry, options: Any, around: Surroundings) -> Middleware:
     writes = {tool.name for tool in entry.adds_tools(options) if tool.effect == "write"}
     if writes:
         made.tools = [around.seal(tool) if tool.name in writes else tool for tool in made.tools]
-    if around.notebook is None:
-        return made
-    # By name: it loads LangChain, and pages that look at a stack import this module
-    watched: Middleware = import_module("middleware.notes").watched(made, entry, around.notebook)
-    return watched
+    return around.watch(made, entry) if around.watch else made

@@ -297,6 +297,7 @@ class TestAdmin:
         models.Drain.objects.create(by="ada")
         agent = request.run.version.agent
         models.AgentDraft.objects.create(agent=agent, spec={}, edited_by="ada")
+        models.StackPicture.objects.create(key="k", middleware=[])
         models.Trial.objects.create(agent=agent, spec={}, message="Refund A-20931", started_by="ada")
 
     def test_every_model_is_there(self):

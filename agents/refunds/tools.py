@@ -157,3 +157,10 @@ TOOL_BUILDERS: Mapping[str, Callable[[Shop], BaseTool]] = {
     "ask_staff": _ask_staff,
 }
 SENDERS: Mapping[str, Callable[[Shop], tuple[Send, Lookup]]] = {"issue_refund": issue_refund_sender}
+
+
+def emulated() -> Shop:
+    """The house in memory, with the orders that examples name: for trials."""
+    from agents.refunds.memory import MemoryShop, sample_order  # noqa: PLC0415 - only trials need it
+
+    return MemoryShop([sample_order(), sample_order("A-20877", "240.00"), sample_order("A-20925", "3460.00")])

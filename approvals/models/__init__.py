@@ -1,6 +1,6 @@
 """Rows. Facts about one row are properties; every change of state is a function in `services`."""
 
-from approvals.models.agent import Agent, AgentDraft, AgentVersion, Trial
+from approvals.models.agent import Agent, AgentDraft, AgentVersion, StackPicture, Trial
 from approvals.models.approval_request import ApprovalRequest, Decision, DecisionDraft
 from approvals.models.event import AuditEvent, Event, EventCounter
 from approvals.models.operation import Drain, Pulse
@@ -26,6 +26,7 @@ __all__ = [
     "Pulse",
     "Run",
     "SignIn",
+    "StackPicture",
     "Step",
     "Thread",
     "ToolExecution",

@@ -54,11 +54,27 @@ class AgentDraft(models.Model):
     undo = models.JSONField(
         default=dict
     )  # {"spec": before the last change, "said": what it was}; {}: nothing to undo
-    picture = models.JSONField(default=dict)  # what a worker found when it built the stack of `picture_rev`
-    picture_rev = models.PositiveIntegerField(default=0)
 
     def __str__(self) -> str:
         return f"draft of {self.agent_id}, {self.rev}"
+
+
+class StackPicture(models.Model):
+    """What a worker found when it built a stack: the hooks that its classes really have. Never updated once it is made."""
+
+    key = models.CharField(
+        max_length=64, primary_key=True
+    )  # of the list and of the installed code: services.pictures
+    middleware = models.JSONField()
+    tools = models.JSONField(default=list)  # names of the agent's tools
+    entries = models.JSONField(
+        null=True
+    )  # [{"use", "hooks", "error"}], outermost first; null: nobody has looked yet
+    asked_at = models.DateTimeField(db_default=Now())
+    made_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return self.key[:12]
 
 
 class Trial(models.Model):
@@ -68,6 +84,7 @@ class Trial(models.Model):
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="trials")
     spec = models.JSONField()
     message = models.TextField()
+    says_yes = models.BooleanField(default=False)  # what a person would be asked is answered with yes
     status = models.CharField(max_length=8, choices=TrialStatus, default=TrialStatus.WAITING)
     trace = models.JSONField(default=list)  # one entry per hook and step, in the order they happened
     error = models.TextField(blank=True)

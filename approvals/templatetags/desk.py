@@ -318,3 +318,9 @@ def right_name(right: str) -> str:
 @register.filter
 def entry_number(entry: Any) -> str:
     return f"{entry.event.pk:,}"
+
+
+@register.simple_tag
+def drawing(picture: Any, selected: int | None) -> Any:
+    """The shapes of a picture, with one entry of its list marked."""
+    return picture.drawn(selected)

@@ -46,7 +46,7 @@ def _helper(one: o.SubAgentSpec, around: Surroundings) -> Any:
         path=(*around.path, one.name),
         own_tools=tuple(names),
         spec_middleware=inherited(one, around.spec_middleware, known),
-        notebook=None,  # its steps are no steps of the run
+        watch=None,  # its steps are no steps of the run
     )
     return {
         "name": one.name,
