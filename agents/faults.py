@@ -3,8 +3,9 @@
 Every audited change of state is a point of its action's name, between its writes and its commit (`services.audit`).
 
 Set COUNTERSEAL_FAULTS to a folder. A plan file in it is named after the thread id and holds one point per line:
-`NAME` (kill -9 this process) or `NAME:worker` (kill -9 the Celery parent first). Lines fire top down, once each, so
-`L3` followed by `L2` is a crash in the middle of the repair of an earlier crash.
+`NAME` (kill -9 this process), `NAME:worker` (kill -9 the Celery parent first) or `NAME:freeze` (stop this process where
+it stands; it may be woken). Lines fire top down, once each, so `L3` followed by `L2` is a crash in the middle of the
+repair of an earlier crash.
 """
 
 from __future__ import annotations
@@ -46,4 +47,4 @@ def _die(plan: Path, lines: list[str], thread_id: str, settle: float) -> None:
         parent = os.getppid()  # an orphan's parent is pid 1: never signal that
         if parent > 1 and b"celery" in Path(f"/proc/{parent}/cmdline").read_bytes():
             os.kill(parent, signal.SIGKILL)
-    os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGSTOP if lines[0].endswith(":freeze") else signal.SIGKILL)

@@ -12,7 +12,7 @@ from celery.signals import worker_shutting_down
 from django.db import Error, connection
 
 from approvals import stopping, wiring  # loads the engine once, when the worker starts
-from approvals.services import lookups, pulses, requests, runs
+from approvals.services import lookups, owners, pulses, requests, runs
 
 worker_shutting_down.connect(stopping.tell)  # SIGTERM: a deploy, or Ctrl-C
 
@@ -56,6 +56,7 @@ def sweep() -> str:
 SWEEP: dict[str, Callable[[], int]] = {
     "reminded": requests.remind_due,
     "expired": requests.expire_due,
+    "freed": owners.free_frozen,
     "hinted": runs.hint_stuck,
 }
 

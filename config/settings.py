@@ -105,6 +105,11 @@ TEMPLATES = [
 
 
 # --- Postgres: every truth ----------------------------------------------------------------------------------------
+# A process that freezes half way through a change keeps its locks, the counter of live updates among them, and everybody
+# would wait for it: the server ends its transaction. No change of ours waits for anything between two statements.
+HALF_DONE = "-c idle_in_transaction_session_timeout=10s"
+
+
 def _database() -> dict[str, Any]:
     given: dict[str, Any] = (
         embedded.database_parameters() if EMBEDDED_POSTGRES else env.database_parameters("DATABASE_URL")
@@ -117,9 +122,7 @@ def _database() -> dict[str, Any]:
             "max_size": env.number("COUNTERSEAL_WEB_CONNECTIONS", 12),
             "timeout": 10,
         }
-        options["options"] = (
-            "-c lock_timeout=5s -c statement_timeout=30s -c idle_in_transaction_session_timeout=30s"
-        )
+        options["options"] = f"-c lock_timeout=5s -c statement_timeout=30s {HALF_DONE}"
     else:
         # The keyword settings make the client notice a dead server, the `-c` ones the server a dead client.
         options |= {
@@ -130,7 +133,7 @@ def _database() -> dict[str, Any]:
         }
         options["options"] = (
             "-c client_connection_check_interval=2s -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 "
-            "-c tcp_keepalives_count=3 -c tcp_user_timeout=10000 -c idle_session_timeout=0"
+            f"-c tcp_keepalives_count=3 -c tcp_user_timeout=10000 -c idle_session_timeout=0 {HALF_DONE}"
         )
     return {"ENGINE": "django.db.backends.postgresql", "CONN_MAX_AGE": 0, **given, "OPTIONS": options}
 
@@ -154,6 +157,9 @@ SWEEP_SECONDS = env.number("COUNTERSEAL_SWEEP_SECONDS", 3)
 STALE_SECONDS = env.number(
     "COUNTERSEAL_STALE_SECONDS", 6
 )  # an open run that was not touched so long gets a hint
+FROZEN_SECONDS = env.number(
+    "COUNTERSEAL_FROZEN_SECONDS", 120
+)  # the owner of a run that did not breathe so long is taken for dead
 SECOND_PERSON_OVER = env.number("COUNTERSEAL_SECOND_PERSON_OVER", 5000)  # amount, whatever the currency
 MAX_ATTEMPTS = env.number("COUNTERSEAL_MAX_ATTEMPTS", 5)  # unclean drives in a row before a person is told
 CANARY_SECONDS = env.number("COUNTERSEAL_CANARY_SECONDS", 20)  # between two proofs that workers consume

@@ -1,15 +1,20 @@
 """The session of one drive: one Postgres connection that owns the thread's lock, the checkpoints and every row.
 
-Connection gone = lock gone = nothing more can be written by this owner.
+Connection gone = lock gone = nothing more can be written by this owner. While it is there its owner breathes: however
+long a model or a tool takes, the session does something, and one that does not belongs to a process that is frozen
+(`services.owners` ends it).
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any
 
+import psycopg
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -48,6 +53,29 @@ class DriveSession:
     def is_alive(self) -> bool:
         return self.wrapper.connection is self.raw and not self.raw.closed and not self.raw.broken
 
+    @contextmanager
+    def breathing(self) -> Iterator[None]:
+        """A sign of life eight times within the span after which an owner is taken for dead."""
+        over = threading.Event()
+
+        def breathe() -> None:
+            while not over.wait(settings.FROZEN_SECONDS / 8):
+                with self.saver.lock:
+                    if over.is_set() or not self.is_alive:
+                        return
+                    try:
+                        self.raw.execute("SELECT 1")
+                    except psycopg.Error:
+                        return  # whoever works on it will see it as well
+
+        breath = threading.Thread(target=breathe, name="breath", daemon=True)
+        breath.start()
+        try:
+            yield
+        finally:
+            over.set()
+            breath.join()
+
     def guard(
         self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]
     ) -> Any:
@@ -74,7 +102,7 @@ def locked(thread_id: str) -> Iterator[DriveSession | None]:
         if not got:
             yield None
             return
-        with wrapper.execute_wrapper(session.guard):
+        with wrapper.execute_wrapper(session.guard), session.breathing():
             yield session
     finally:
         wrapper.dec_thread_sharing()

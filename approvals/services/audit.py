@@ -23,6 +23,7 @@ ACTIONS: dict[str, Any] = {
     "run.cancel_requested": _("Stopped the run"),
     "run.cancelled": _("The run ended, stopped by a person"),
     "run.parked": _("Parked the run"),
+    "run.freed": _("Took the run from a worker that no longer moved"),
     "run.unparked": _("Put the run back to work"),
     "request.asked": _("Asked for a decision"),
     "request.approved": _("Approved"),

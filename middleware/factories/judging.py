@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import Any
 
@@ -10,9 +11,10 @@ from langchain_core._api import LangChainBetaWarning
 from langchain_core.decisions import NoulCriteria
 
 from middleware.decisions import ChatDecisions
-from middleware.entry import Surroundings
+from middleware.entry import NotProvided, Surroundings
 from middleware.factories.naming import Middleware, given, with_id
 from middleware.options import models as o
+from middleware.options.base import ModelRef
 
 
 def auto_mode(options: o.AutoModeOptions, around: Surroundings) -> Middleware:
@@ -47,8 +49,13 @@ def _whole(options: o.AutoModeOptions) -> str | None:
 def _openai(classifier: o.Classifier) -> Any:
     from langchain_openai.decisions import OpenAIDecisions  # noqa: PLC0415 - an optional package
 
-    named = classifier.model if isinstance(classifier.model, str) else classifier.model.model
-    return OpenAIDecisions(model=named.removeprefix("openai:"))
+    found = classifier.model
+    ref = ModelRef(model=found) if isinstance(found, str) else found
+    key = os.environ.get(ref.api_key_env) if ref.api_key_env else None
+    if ref.api_key_env and not key:
+        raise NotProvided(f"{ref.model} needs the key in {ref.api_key_env}, which is empty here")
+    where: Any = given(base_url=ref.base_url, api_key=key)
+    return OpenAIDecisions(model=ref.model.removeprefix("openai:"), **where)
 
 
 def model_router(options: o.ModelRouterOptions, around: Surroundings) -> Middleware:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from middleware.options.base import Closed, Model, Options, Seconds, ToolName
 
@@ -77,12 +77,6 @@ class ModelRouterOptions(Options):
     choices: dict[str, RouteChoice] = Field(min_length=1)
     instructions: str = Field(min_length=1)
     classifier: Classifier
-
-    @model_validator(mode="after")
-    def _one_world(self) -> Self:
-        if self.classifier.use == "openai_decisions" and not isinstance(self.classifier.model, str):
-            raise ValueError("openai_decisions takes the name of a model")
-        return self
 
 
 class DynamicPromptOptions(Options):

@@ -23,18 +23,24 @@ from tests.providers.loopback import (
 )
 from tests.providers.openai_server import OpenAIServer
 
-MODERATIONS = "/v1/moderations"
+MODERATIONS, DECISIONS = "/v1/moderations", "/v1/decisions"
 CATEGORIES = ("harassment", "hate", "illicit", "self-harm", "sexual", "violence")
 
 
 class Moderating(OpenAIServer):
-    """A text that contains the word `flagged` is flagged as violence."""
+    """Flags a text that contains the word `flagged` as violence; answers decisions with `decided`."""
+
+    decided: Mapping[str, Json] = {}  # name of a question -> its answer
 
     def check(self, request: Received) -> None:
-        if request.path != MODERATIONS:
+        if request.path not in (MODERATIONS, DECISIONS):
             super().check(request)
 
     def read(self, request: Received) -> Turn:
+        if request.path == DECISIONS:
+            only(request.body, "model input questions", "request")
+            needs(request.body["questions"], "questions: at least one is needed")
+            return Turn("decide")
         if request.path != MODERATIONS:
             return super().read(request)
         only(request.body, "input model", "request")
@@ -42,6 +48,10 @@ class Moderating(OpenAIServer):
         return Turn(request.body["input"])
 
     def whole(self, request: Received, say: Say, calls: list[Call]) -> Json:
+        if request.path == DECISIONS:
+            asked = [question["name"] for question in request.body["questions"]]
+            answers = [{"name": name, **self.decided[name]} for name in asked]
+            return {"model": request.body["model"], "answers": answers, "usage": {"input_tokens": 5}}
         if request.path != MODERATIONS:
             return super().whole(request, say, calls)
         bad = "flagged" in request.body["input"]

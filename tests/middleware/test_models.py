@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agents.catalogue import AgentSpec
+from agents.exchange import examine
+from approvals.actors import SYSTEM
+from approvals.services import agents
 from tests.engine.conftest import call, refund
 from tests.middleware.conftest import ORDER, PAY, Bench
 from tests.middleware.models import says
+from tests.middleware.servers import DECISIONS
+from tests.providers.brain import script
+from tests.providers.loopback import Say
 
 LOOK: dict[str, Any] = {"calls": [ORDER]}
 DOWN = {"raise": "the provider is down"}
@@ -174,11 +182,56 @@ class TestAutoMode:
         assert len(bench.effects("A-20455")) == before
 
 
+class TestOpenaiDecisions:
+    """The two that can ask OpenAI's Decisions API in place of a chat model."""
+
+    def judge(self, server: Any) -> dict[str, Any]:
+        server.reset(script(Say("never asked")))
+        where = {"model": "openai:gpt-6-luna", "base_url": server.base_url, "api_key_env": "LOOPBACK_KEY"}
+        return {"use": "openai_decisions", "model": where}
+
+    def test_a_risky_call_is_blocked(self, bench: Bench, openai_server: Any):
+        judge = self.judge(openai_server)
+        openai_server.decided = {"is_risky": {"type": "predicate", "probability": 0.9}}
+        auto = {"use": "auto_mode", "tools": ["issue_refund"], "classifier": judge, "risky_when": "it pays"}
+        bench.publish(PAY, auto, tools=("issue_refund",))
+        run = bench.start({"calls": [refund("A-20455", 3)]}, {"text": "end"})
+        before = len(bench.effects("A-20455"))
+        bench.decide(bench.request(run), "approve")
+        bench.until(run, "success")
+        assert "classified as risky" in bench.told(run)[0]
+        assert len(bench.effects("A-20455")) == before
+        (asked,) = [received.body for received in openai_server.received if received.path == DECISIONS]
+        assert asked["model"] == "gpt-6-luna"
+        assert "Answer yes if: it pays" in asked["questions"][0]["instructions"]
+
+    def test_a_route_is_chosen(self, bench: Bench, openai_server: Any):
+        judge = self.judge(openai_server)
+        chosen = {
+            "choice": "large",
+            "probabilities": [{"value": "large", "probability": 1.0}],
+            "confidence": 1.0,
+        }
+        openai_server.decided = {"model_route": {"type": "choice", **chosen}}
+        bench.publish(TestModelRouter().router("") | {"classifier": judge})
+        assert bench.run({"text": "x"}).answer == "large"
+
+    def test_a_service_that_fails_lets_nothing_run(self, bench: Bench, openai_server: Any):
+        judge = self.judge(openai_server)
+        openai_server.decided = {"is_risky": {"type": "predicate", "probability": "?"}}
+        auto = {"use": "auto_mode", "tools": ["issue_refund"], "classifier": judge}
+        bench.publish(PAY, auto, tools=("issue_refund",))
+        run = bench.start({"calls": [refund("A-20455", 3)]}, {"text": "end"})
+        before = len(bench.effects("A-20455"))
+        bench.decide(bench.request(run), "approve")
+        assert "Invalid response from the OpenAI Decisions API" in bench.fails(run)
+        assert len(bench.effects("A-20455")) == before
+
+
 class TestProviderToolSearch:
     SEARCH: dict[str, Any] = {"use": "provider_tool_search", "searchable_tools": ["read_policy"]}
 
     def test_the_provider_is_asked_to_search(self, bench: Bench, anthropic_server: Any):
-        from tests.providers.loopback import Say
 
         anthropic_server.reset(lambda turn: Say("done"))
         bench.publish(
@@ -236,47 +289,46 @@ def test_short_circuits_leave_legal_messages(bench: Bench):
     assert kinds == ["system", "human", "ai", "tool", "ai", "tool", "ai", "human"]
 
 
-def test_every_example_of_the_prebuilt_page_runs_on_the_scripted_model(bench: Bench):
-    """Models become scripted ones, folders this test's; what needs a provider is proved in test_providers.py."""
-    from pathlib import Path
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "agents"
 
-    from agents.catalogue import AgentSpec
-    from agents.exchange import examine
-    from approvals.actors import SYSTEM
-    from approvals.services import agents
 
-    folder = Path(__file__).resolve().parents[2] / "examples" / "agents"
-    alone = ("anthropic", "bedrock", "openai", "shell-docker", "summarization-fraction", "llm-tool-selector")
-    runs = []
-    for path in sorted(folder.glob("*.json")):
-        if path.stem.startswith(alone):
-            continue
-        spec = _scripted(json.loads(path.read_text()), bench) | {
-            "slug": f"x-{path.stem}",
-            "model": "demo:scripted",
-        }
-        made = AgentSpec.model_validate(spec)
-        assert [lint.text for lint in examine(made) if lint.level == "error"] == [], path.stem
-        agents.publish(actor=SYSTEM, spec=made)
-        bench.slug = made.slug
-        tool = [call("lookup_order", order_id="A-20931")] if "lookup_order" in made.tools else []
-        runs.append(
-            (
-                path.stem,
-                bench.start({"calls": tool}, {"text": "end"}) if tool else bench.start({"text": "end"}),
-            )
-        )
-    for name, run in runs:
+def test_every_example_of_the_prebuilt_page_runs_on_the_scripted_model(bench: Bench, openai_server: Any):
+    """Models become scripted ones, folders this test's, containers shells of this machine (what Docker would be told is
+    proved in test_files.py), and OpenAI's moderation a loopback server."""
+    openai_server.reset(script(Say("never asked")))
+    runs = {}
+    for path in sorted(EXAMPLES.glob("*.json")):
+        given = _scripted(json.loads(path.read_text()), bench, openai_server.base_url)
+        spec = AgentSpec.model_validate(given | {"slug": f"x-{path.stem}", "model": "demo:scripted"})
+        assert [lint.text for lint in examine(spec) if lint.level == "error"] == [], path.stem
+        agents.publish(actor=SYSTEM, spec=spec)
+        bench.slug = spec.slug
+        look = {"calls": [call("lookup_order", order_id="A-20931")]}
+        said = [look, {"text": "end"}] if "lookup_order" in spec.tools else [{"text": "end"}]
+        runs[path.stem] = bench.start(*said)
+    for run in runs.values():
         bench.until(run, "success", "error", "parked")
-        assert (name, run.status, run.error) == (name, "success", "")
+    assert {name: run.error for name, run in runs.items() if run.status != "success"} == {}
+    assert len(runs) >= 44
 
 
-def _scripted(value: Any, bench: Bench) -> Any:
-    """The same with our models and folders."""
+def _scripted(value: Any, bench: Bench, moderation: str) -> Any:
+    """The same with what there is here."""
     if isinstance(value, dict):
-        return {key: _scripted(found, bench) for key, found in value.items()}
+        changed = {key: _scripted(found, bench, moderation) for key, found in value.items()}
+        match value:
+            case {"use": "docker"}:
+                return {"use": "host"}
+            case {"use": "openai_moderation"}:
+                return changed | {"base_url": moderation, "api_key_env": "LOOPBACK_KEY"}
+            case {"use": "llm_tool_selector"}:
+                return changed | {"model": says(call={"tools": ["read_policy"]})}
+            case {"use": "summarization", "trigger": ["fraction", _]}:
+                sized = {"profile": {"max_input_tokens": 4_000}}
+                return changed | {"model": {"model": "demo:scripted", "options": sized}}
+        return changed
     if isinstance(value, list):
-        return [_scripted(found, bench) for found in value]
+        return [_scripted(found, bench, moderation) for found in value]
     if isinstance(value, str) and value.startswith(("openai:", "anthropic:")):
         return "demo:scripted"
     return str(bench.folder) if value == "/workspace" else value

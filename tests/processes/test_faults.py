@@ -59,23 +59,21 @@ def test_postgres_restarts_under_thirty_runs(office):
     assert {run.answer for run in runs} == {"the end"}
 
 
-@pytest.mark.parametrize("seconds", [3])
-def test_a_frozen_worker_is_replaced_and_does_nothing_when_it_wakes(office, seconds):
-    """Its session on the lock is ended from outside, as an operator or a proxy would: the second worker goes on."""
-    frozen = office.hire(pool="prefork", concurrency=1).wait_ready()
+QUICKLY = {"COUNTERSEAL_FROZEN_SECONDS": "2"}
+
+
+def test_a_frozen_worker_is_replaced_and_does_nothing_when_it_wakes(office, settings):
+    """The sweep ends its session on the lock: the second worker goes on."""
+    settings.FROZEN_SECONDS = 2
+    frozen = office.hire(pool="prefork", concurrency=1, env=QUICKLY).wait_ready()
     (order,) = orders(office.shop, 1)
-    office.fault("slow", seconds=seconds, times=1)
+    office.fault("slow", seconds=3, times=1)
     run = office.open({"calls": [refund(order, 640)]}, DONE)
     wait_until(lambda: run.executions.filter(status="started").exists(), 30, "the refund was not sent")
     frozen.freeze()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = %s",
-            [f"run:{run.thread_id}"],
-        )
-        assert cursor.fetchone() == (1,)
-    office.hire(pool="prefork", concurrency=1).wait_ready()
+    office.hire(pool="prefork", concurrency=1, env=QUICKLY).wait_ready()
     office.until(run, "success", "interrupted")
+    assert AuditEvent.objects.filter(action="run.freed", run_id=run.pk).count() == 1
     frozen.thaw()
     if (
         run.status == "interrupted"
@@ -86,6 +84,34 @@ def test_a_frozen_worker_is_replaced_and_does_nothing_when_it_wakes(office, seco
     office.until(run, "success")
     assert office.amounts(order) == ["640.00"]
     assert office.execution(run).status == "succeeded"
+
+
+def test_a_worker_that_waits_long_for_its_model_is_left_alone(office, settings):
+    settings.FROZEN_SECONDS = 1
+    office.hire(pool="prefork", concurrency=1, env={"COUNTERSEAL_FROZEN_SECONDS": "1"}).wait_ready()
+    run = office.open({"sleep": 4, "text": "the end"})
+    office.until(run, "success")
+    assert not AuditEvent.objects.filter(action="run.freed").exists()
+    assert run.attempts <= 1
+
+
+def test_a_worker_that_freezes_half_way_through_a_change_does_not_hold_up_the_others(office, tmp_path):
+    """It has written that it asks, and holds the counter of live updates: the server ends its transaction."""
+    plans = tmp_path / "faults"
+    plans.mkdir()
+    frozen = office.hire(pool="prefork", concurrency=1, env={"COUNTERSEAL_FAULTS": str(plans)}).wait_ready()
+    first, second = orders(office.shop, 2)
+    (plans / "any").write_text("request.asked:freeze")
+    run = office.open({"calls": [refund(first, 1280)]}, DONE)
+    wait_until(lambda: not (plans / "any").exists(), 30, "it did not freeze")
+    office.hire(pool="prefork", concurrency=1).wait_ready()
+    other = office.open({"calls": [refund(second, 640)]}, DONE)  # waits for the counter, then goes on
+    office.until(other, "success")
+    office.decide(office.request(run), "approve")
+    office.until(run, "success")
+    frozen.thaw()
+    assert (office.amounts(first), office.amounts(second)) == (["1280.00"], ["640.00"])
+    assert run.requests.count() == 1
 
 
 @pytest.mark.parametrize("moment", ["tool", "model", "wait"])
