@@ -261,6 +261,8 @@ def sentence(error: Mapping[str, Any]) -> str:
             return _("Enter at most %(limit)s.") % {"limit": context["le"]}
         case "string_too_long":
             return _("Shorten it to %(limit)s characters.") % {"limit": context["max_length"]}
+        case "string_pattern_mismatch" if str(context["pattern"]).startswith("^[a-z][a-z0-9"):
+            return _("Small letters, digits and hyphens, beginning with a letter.")
         case "string_pattern_mismatch":
             return _("It must match the pattern %(pattern)s.") % {"pattern": context["pattern"]}
         case "extra_forbidden":

@@ -10,6 +10,7 @@ from agents.catalogue import AgentSpec
 from approvals.specdiff import OWN
 from middleware.detectors import DETECTORS
 from middleware.entry import Entry
+from middleware.options.privacy import BUILT_IN
 from middleware.predicates import PREDICATES
 
 type Schema = dict[str, Any]
@@ -28,6 +29,8 @@ def of_entry(entry: Entry, tools: Sequence[str], queues: Sequence[str] = ()) -> 
         for name in ("queue", "escalate_to"):
             parts["Gate"]["properties"][name]["x-offers"] = list(queues)
         parts["Gate"]["properties"]["when"] = _rules(parts["Gate"]["properties"]["when"], parts)
+    if "pii_type" in schema.get("properties", {}):
+        schema["properties"]["pii_type"]["x-offers"] = list(BUILT_IN)
     if "Detector" in parts:
         parts["Detector"]["properties"]["use"]["enum"] = list(DETECTORS)
     _name_tools(schema, list(tools))

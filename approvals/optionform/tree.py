@@ -54,6 +54,9 @@ LABELS: Mapping[str, str] = {  # where the name of an option says too little
     "base_url": gettext_noop("Address of the provider"),
     "model_options": gettext_noop("Further options of the model"),
     "title": gettext_noop("Title"),
+    "arg": gettext_noop("Argument of the call"),
+    "currency_arg": gettext_noop("Argument with the currency"),
+    "value": gettext_noop("Limit"),
     "id": gettext_noop("Own name"),
 }
 WRITTEN = re.compile(

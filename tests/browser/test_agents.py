@@ -69,7 +69,7 @@ def test_a_newcomer_makes_a_draft_reads_the_advice_publishes_and_the_next_case_u
     ada.wait_for_selector("#pane-title:has-text('Personal data')")
     ada.fill("#f-o-pii_type", "nothing we know")
     assert save(ada) == 422
-    assert "It must match the pattern" in ada.inner_text("#f-o-pii_type-error")
+    assert "Small letters, digits and hyphens" in ada.inner_text("#f-o-pii_type-error")
     assert ada.input_value("#f-o-pii_type") == "nothing we know"
     ada.fill("#f-o-pii_type", "email")
     ada.select_option("#f-o-strategy", "hash")

@@ -453,10 +453,10 @@ def test_options_are_saved_and_what_stands_at_its_default_stays_unsaid(draft, ad
 
 @pytest.mark.parametrize(("at", "sent", "said"), [
     (1, {"o/run_limit": "0"}, "Enter at least 1."), (1, {"o/run_limit": "many"}, "Enter a whole number."),
-    (1, {"o/hard_cap": "5"}, "hard_cap goes with on_limit"), (3, {"o/pii_type": "Nonsense!"}, "It must match the pattern"),
+    (1, {"o/hard_cap": "5"}, "hard_cap goes with on_limit"), (3, {"o/pii_type": "Nonsense!"}, "Small letters, digits and hyphens"),
     (3, {"o/pii_type": "licence"}, "is not built in: give a detector"), (3, {"o/pii_type": ""}, "Fill in this field."),
     (3, {"o/strategy": "burn"}, "Pick one of the listed values."), (5, {"o/tools": [""]}, "Choose or add at least one."),
-    (4, {"o/interrupt_on/issue_refund/queue": "No Such"}, "It must match the pattern"),
+    (4, {"o/interrupt_on/issue_refund/queue": "No Such"}, "Small letters, digits and hyphens"),
     (4, {"o/interrupt_on/issue_refund/remind_after": "99999"}, "remind_after must be shorter than expires_in"),
     (4, {"o/interrupt_on/issue_refund/when/value": "-5"}, "Rule amount_over: value"),
     ("agent", {"o/api_key_env": "sk-proj-abc123"}, "never the key itself"),
