@@ -27,6 +27,8 @@ from middleware.stack import lint
 print([f.text for f in lint([{{"use": "quiet_hours"}}, {{"use": "write_guard"}}], {{}}) if f.level == "error"])
 import sys
 print([m for m in sys.modules if m.startswith("langchain")])
+from middleware.picture import look
+print(look([{{"use": "quiet_hours"}}], {{}}))
 """
 
 
@@ -36,10 +38,14 @@ def made(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_new_one_is_in_the_catalogue_and_the_handbook_without_touching_another_file(made):
+def test_a_new_one_is_in_the_catalogue_the_handbook_and_the_picture_without_touching_another_file(made):
     code = LOOK.format(folder=str(made / "middleware" / "own"))
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines() == ["[]", "[]"], done.stderr
+    *light, drawn = done.stdout.splitlines()
+    assert light == ["[]", "[]"], done.stderr
+    assert drawn == str(
+        [{"use": "quiet_hours", "hooks": ["before_model", "after_model", "wrap_tool_call"], "error": ""}]
+    )
 
 
 def test_its_unit_test_passes(made):
