@@ -35,6 +35,8 @@ def changed(page, act):
 def add(page, label):
     page.click("[data-dialog=catalogue]")
     page.wait_for_selector("#catalogue[open]")
+    page.fill("#catalogue [type=search]", label)
+    page.keyboard.press("Enter")  # only searches
     changed(page, lambda: page.click(f"#catalogue[open] button[aria-label='Add {label}']"))
     page.wait_for_selector(f".mw [aria-current] >> text={label}")
 

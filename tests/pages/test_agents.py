@@ -184,6 +184,7 @@ def test_a_paused_agent_takes_no_new_work_and_says_so_everywhere(ada, sam):
     assert page.status_code == 422
     assert AgentPaused.TEXT in text(page)
     assert "(paused)" in text(page)
+    assert AgentPaused.TEXT in text(sam.get(f"/support/{run.thread_id}/"))
     with pytest.raises(AgentPaused):
         cases.post_message(
             actor=Actor.of(sam.user), thread_pk=run.thread_id, message="more", while_pending=None
