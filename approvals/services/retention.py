@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from approvals.actors import Actor
 from approvals.enums import RunStatus
-from approvals.models import OPEN, Event, Run, Thread
+from approvals.models import OPEN, Event, Run, StackPicture, Thread, Trial
 from approvals.services import audit
 
 
@@ -29,6 +29,13 @@ def drop_events(older_than: timedelta) -> int:
     """Live updates are hints: a browser that was away for longer fetches its page anew."""
     deleted, _ = Event.objects.filter(created_at__lt=Now() - older_than).delete()
     return deleted
+
+
+def drop_trials(older_than: timedelta) -> int:
+    """Trials, and pictures of stacks: a worker draws a picture again when a page wants it."""
+    trials, _ = Trial.objects.filter(created_at__lt=Now() - older_than).delete()
+    pictures, _ = StackPicture.objects.filter(asked_at__lt=Now() - older_than).delete()
+    return trials + pictures
 
 
 def record(*, actor: Actor, threads: int, events: int, days: int, forgot: bool) -> None:

@@ -12,7 +12,18 @@ from django.db.models.functions import Now
 
 from approvals.actors import Actor
 from approvals.adapters.session import locked
-from approvals.models import AuditEvent, Decision, Event, Run, Step, Thread, ToolExecution
+from approvals.models import (
+    Agent,
+    AuditEvent,
+    Decision,
+    Event,
+    Run,
+    StackPicture,
+    Step,
+    Thread,
+    ToolExecution,
+    Trial,
+)  # fmt: skip
 from approvals.services import events, runs
 from tests.engine.conftest import refund
 
@@ -132,3 +143,15 @@ def test_old_live_updates_go_and_browsers_that_were_away_start_anew(finished):
     assert Event.objects.count() == 0
     assert events.replay(topics, since=1).resync
     assert not events.replay(topics, since=events.current_seq()).resync
+
+
+def test_old_trials_and_pictures_of_stacks_go(db):
+    agent = Agent.objects.create(slug="a", title="A")
+    for message in ("old", "new"):
+        Trial.objects.create(agent=agent, spec={}, message=message, started_by="ada")
+        StackPicture.objects.create(key=message, middleware=[])
+    Trial.objects.filter(message="old").update(created_at=Now() - timedelta(days=31))
+    StackPicture.objects.filter(key="old").update(asked_at=Now() - timedelta(days=31))
+    call_command("prune")
+    assert [trial.message for trial in Trial.objects.all()] == ["new"]
+    assert [row.key for row in StackPicture.objects.all()] == ["new"]

@@ -18,8 +18,8 @@ ACTOR = Actor(ActorKind.SYSTEM, "Command line")
 
 class Command(BaseCommand):
     help = (
-        "Prune the checkpoints of cases at rest: only the last one is needed to go on. Also drops old live updates "
-        "and ended sessions. Safe to run at any time, also twice at once."
+        "Prune the checkpoints of cases at rest: only the last one is needed to go on. Also drops old live updates, "
+        "trials of agents and ended sessions. Safe to run at any time, also twice at once."
     )
     requires_system_checks = ()
 
@@ -37,6 +37,7 @@ class Command(BaseCommand):
         found = list(retention.prunable(age).values_list("pk", flat=True))
         pruned = sum(wiring.prune_thread(str(pk), age, forget=forget) for pk in found)
         dropped = retention.drop_events(timedelta(days=options["event_days"]))
+        retention.drop_trials(age)
         call_command("clearsessions")
         if pruned or dropped:
             retention.record(actor=ACTOR, threads=pruned, events=dropped, days=options["days"], forgot=forget)
