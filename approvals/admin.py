@@ -189,6 +189,16 @@ class AuditEventAdmin(ReadOnly):
     search_fields = ("actor_name", "object_name")
 
 
+@admin.register(models.AuditSeal)
+class AuditSealAdmin(ReadOnly):
+    list_display = ("seq", "event")
+
+
+@admin.register(models.AuditHead)
+class AuditHeadAdmin(ReadOnly):
+    list_display = ("chain", "seq")
+
+
 @admin.register(models.Event)
 class EventAdmin(ReadOnly):
     list_display = ("seq", "topic", "kind", "created_at")

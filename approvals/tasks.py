@@ -12,7 +12,7 @@ from celery.signals import worker_shutting_down
 from django.db import Error, connection
 
 from approvals import stopping, wiring  # loads the engine once, when the worker starts
-from approvals.services import lookups, owners, pulses, requests, runs, trials
+from approvals.services import chain, lookups, owners, pulses, requests, runs, trials
 
 worker_shutting_down.connect(stopping.tell)  # SIGTERM: a deploy, or Ctrl-C
 
@@ -92,6 +92,23 @@ def trial(trial_id: str) -> str:
         return wiring.try_spec(trial_id)
     except Error as error:
         log.warning("trial: %s", type(error).__name__)
+        return FAILED
+    finally:
+        connection.close()
+
+
+@shared_task(name="approvals.check_trail", ignore_result=True)
+def check_trail() -> str:
+    """Is the audit trail whole? A break is shown on its page and shouted in the log."""
+    try:
+        wrong = chain.check()
+        if wrong is not None:
+            log.error(
+                "the audit trail is broken at place %s, entry %s: %s", wrong.seq, wrong.entry, wrong.what
+            )
+        return wrong.what if wrong else "whole"
+    except Error as error:
+        log.warning("check of the trail: %s", type(error).__name__)
         return FAILED
     finally:
         connection.close()

@@ -17,6 +17,7 @@ from django.conf import settings
 # Longer than any drive may take, else Redis hands the message to a second worker while the first still works.
 VISIBILITY_SECONDS = 900
 LOOK_UP_SECONDS = 10.0
+TRAIL_SECONDS = 3600.0  # between two looks at the whole audit trail
 
 app = Celery("counterseal", broker=settings.CELERY_BROKER_URL)
 app.conf.update(
@@ -55,6 +56,11 @@ app.conf.update(
             "task": "approvals.look_up",
             "schedule": LOOK_UP_SECONDS,
             "options": {"expires": LOOK_UP_SECONDS},
+        },
+        "audit trail": {
+            "task": "approvals.check_trail",
+            "schedule": TRAIL_SECONDS,
+            "options": {"expires": TRAIL_SECONDS},
         },
         **{
             f"canary of {queue}": {

@@ -20,7 +20,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _flush_beside_servers() -> Iterator[None]:
-    """Emptying the tables can meet the worker or the web process of a test half way (deadlock): then it tries again."""
+    """Emptying the tables can meet the worker or the web process of a test half way (deadlock): then it tries again.
+    The audit trail refuses to be emptied: only a superuser of the database can switch that off, as here."""
     from django.db import OperationalError
     from django.db.backends.postgresql.operations import DatabaseOperations
 
@@ -29,7 +30,10 @@ def _flush_beside_servers() -> Iterator[None]:
     def patient(self: Any, statements: Any) -> None:
         for left in reversed(range(FLUSHES)):
             try:
-                return flush(self, statements)
+                return flush(
+                    self,
+                    ["SET session_replication_role = replica", *statements, "RESET session_replication_role"],
+                )
             except OperationalError as error:
                 if left == 0 or "deadlock" not in str(error):
                     raise

@@ -13,8 +13,8 @@ from approvals import phrases
 from approvals.argform.diff import inline_diff
 from approvals.contexts.shared import Difference, difference, flat
 from approvals.enums import ActorKind
-from approvals.models import AuditEvent
-from approvals.services import audit
+from approvals.models import AuditEvent, AuditSeal, Pulse
+from approvals.services import audit, pulses
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,8 @@ ENTRY_LOOKS: dict[str, tuple[str, str]] = {
     "draft.begun": ("", "file-pen-line"),
     "draft.changed": ("", "pencil"),
     "draft.discarded": ("", "trash-2"),
+    "audit.exported": ("warn", "download"),
+    "trial.started": ("", "flask-conical"),
     "case.opened": ("acc", "plus"),
     "message.posted": ("", "message-square"),
 }
@@ -149,6 +151,33 @@ class Entry:
                 for name in after
             ]
         return []
+
+    @property
+    def place(self) -> AuditSeal | None:
+        """In the chain; None while its act has not committed."""
+        return AuditSeal.objects.filter(event_id=self.event.pk).first()
+
+
+@dataclass(frozen=True)
+class SealStatus:
+    """What the last check of the chain found."""
+
+    at: datetime | None  # None: never checked
+    entries: int = 0
+    what: str = ""  # what is wrong; "": nothing
+    entry: int | None = None
+
+    @property
+    def tone(self) -> str:
+        return "bad" if self.what else "ok" if self.at else ""
+
+
+def seal_status() -> SealStatus:
+    row = Pulse.objects.filter(name=pulses.TRAIL).first()
+    if row is None:
+        return SealStatus(None)
+    said = str(row.data.get("what", ""))
+    return SealStatus(row.at, int(row.data.get("entries", 0)), _(said) if said else "", row.data.get("entry"))
 
 
 def log_line(event: AuditEvent) -> LogLine:

@@ -2,7 +2,7 @@
 
 from approvals.models.agent import Agent, AgentDraft, AgentVersion, StackPicture, Trial
 from approvals.models.approval_request import ApprovalRequest, Decision, DecisionDraft
-from approvals.models.event import AuditEvent, Event, EventCounter
+from approvals.models.event import AuditEvent, AuditHead, AuditSeal, Event, EventCounter
 from approvals.models.operation import Drain, Pulse
 from approvals.models.people import ApiToken, SignIn, User
 from approvals.models.run import ENDED, OPEN, Run, Step, Verdict
@@ -18,6 +18,8 @@ __all__ = [
     "ApiToken",
     "ApprovalRequest",
     "AuditEvent",
+    "AuditHead",
+    "AuditSeal",
     "Decision",
     "DecisionDraft",
     "Drain",

@@ -77,3 +77,30 @@ class AuditEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.id} {self.action}"
+
+
+class AuditSeal(models.Model):
+    """The place of an entry in the chain. Written by the database itself when the act commits (migration 0014)."""
+
+    seq = models.BigIntegerField(primary_key=True)
+    event = models.OneToOneField(AuditEvent, on_delete=models.PROTECT, related_name="seal")
+    prev = models.BinaryField()  # hash of the entry before
+    hash = models.BinaryField()  # sha256(prev || canonical text of the entry)
+
+    def __str__(self) -> str:
+        return str(self.seq)
+
+    @property
+    def digest(self) -> str:
+        return bytes(self.hash).hex()
+
+
+class AuditHead(models.Model):
+    """The end of the chain. Its row is locked from the sealing of an act to its commit, so there is no fork and no gap."""
+
+    chain = models.CharField(max_length=20, primary_key=True)
+    seq = models.BigIntegerField()
+    hash = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"{self.chain} {self.seq}"

@@ -71,6 +71,7 @@ ACTIONS: dict[str, Any] = {
     "draft.begun": _("Began a draft of an agent"),
     "draft.changed": _("Changed the draft of an agent"),
     "draft.discarded": _("Discarded the draft of an agent"),
+    "audit.exported": _("Exported the audit trail"),
     "trial.started": _("Tried an agent on a message"),
     "work.drained": _("Stopped all work"),
     "work.resumed": _("Let work go on"),

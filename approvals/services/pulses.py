@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from approvals.models import Pulse
 
 SWEEP = "sweep"
+TRAIL = "trail"  # the chain of the audit trail was checked
 CANARY = "canary:"  # and the queue
 
 

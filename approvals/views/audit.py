@@ -6,17 +6,20 @@ from datetime import date
 from urllib.parse import urlencode
 
 from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from agents.words import gettext_noop
 from approvals import access, queries
 from approvals.contexts import Entry
+from approvals.contexts.trail import seal_status
 from approvals.models import ApprovalRequest, Thread
 from approvals.queries import AuditFilter
-from approvals.services import audit, events
-from approvals.views.common import PageRequest, number_or_none, page, uuid_or_none
+from approvals.services import audit, chain, downloads, events
+from approvals.views.common import PageRequest, actor, number_or_none, page, uuid_or_none
 
 NAMES = ("q", "who", "what", "from", "to", "case", "run")
 
@@ -45,6 +48,30 @@ def show(request: PageRequest, pk: int) -> HttpResponse:
     return page(request, "audit/page.html", context, part="entry")
 
 
+@require_POST
+def check(request: PageRequest) -> HttpResponse:
+    """Look at the chain now."""
+    chain.check_now(actor=actor(request))
+    return redirect("approvals:audit")
+
+
+@require_POST
+def download(request: PageRequest, kind: str) -> HttpResponse:
+    """The whole trail as JSON lines, for the verifier; or what the filter shows as a table."""
+    name = f"audit-{timezone.now():%Y-%m-%d-%H%M}.{kind}"
+    if kind == "jsonl":
+        answer = HttpResponse(
+            downloads.whole(actor=actor(request)), content_type="application/jsonl; charset=utf-8"
+        )
+    else:
+        given = {name: request.GET[name] for name in NAMES if request.GET.get(name)}
+        found = queries.audit_events(request.user, _filter(request))
+        text = downloads.table(actor=actor(request), entries=found, wanted=given)
+        answer = HttpResponse(f"\ufeff{text}", content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    return answer
+
+
 def _list(request: PageRequest) -> dict[str, object]:
     wanted = _filter(request)
     rows, older, newer = queries.audit_page(request.user, wanted)
@@ -63,6 +90,7 @@ def _list(request: PageRequest) -> dict[str, object]:
         "whats": [(name, _(label)) for name, label in WHAT_LABELS.items()],
         "actions": [(name, str(label)) for name, label in audit.ACTIONS.items()],
         "seq": events.current_seq(),
+        "seal": seal_status(),
     }
 
 

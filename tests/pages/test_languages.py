@@ -50,7 +50,7 @@ def test_placeholders_survive(tool):
 
 
 ALLOWED = {
-    "Counterseal", "A", "CNY", "RP", "JSON", "UTC", "Ctrl", "K", "J", "E", "R", "Z", "N", "G", "I", "S", "Esc", "API",
+    "Counterseal", "A", "CNY", "RP", "JSON", "JSONL", "CSV", "UTC", "Ctrl", "K", "J", "E", "R", "Z", "N", "G", "I", "S", "Esc", "API",
 }  # fmt: skip
 
 
