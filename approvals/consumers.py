@@ -15,7 +15,7 @@ from approvals.actors import Actor
 from approvals.enums import Scope
 from approvals.handshake import identify, in_thread, origin_fits
 from approvals.models import User
-from approvals.notify import group_name
+from approvals.notify import DOORS, group_name
 from approvals.services import events
 
 log = logging.getLogger("counterseal.live")
@@ -33,6 +33,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     person: User
     frames: int = 0
     heart: asyncio.Task[None] | None = None
+    closing: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
         """Accept first: a refused handshake reaches the browser as code 1006, and it would try again for ever."""
@@ -47,8 +48,10 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.heart = asyncio.create_task(self._beat())
 
     async def disconnect(self, code: int) -> None:
-        if self.heart:
-            self.heart.cancel()
+        for task in (self.heart, self.closing):
+            if task and task is not asyncio.current_task():
+                task.cancel()
+        await self.channel_layer.group_discard(DOORS, self.channel_name)
         await self._unfollow(list(self.topics))
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
@@ -74,6 +77,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.close(SIGNED_OUT)
             return
         self.person = actor.person
+        if not self.topics:
+            await self.channel_layer.group_add(DOORS, self.channel_name)
         room = MAX_TOPICS - len(self.topics)
         fresh = [topic for topic in topics if topic not in self.topics][:room]
         wanted = [topic for topic in topics if topic in self.topics or topic in fresh]
@@ -104,6 +109,22 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 await self._send_heartbeat()
             except Error as error:  # the client misses the heartbeat and connects again
                 log.warning("no heartbeat: %s", type(error).__name__)
+
+    async def doors(self, message: dict[str, Any]) -> None:
+        """From the channel layer: a right may be gone."""
+        if message["user"] in ("", str(self.person.pk)):
+            self.closing = asyncio.create_task(self._look_again())
+
+    async def _look_again(self) -> None:
+        """Twice: a session is told to end a moment before it is gone."""
+        for wait in (0.0, 1.0):
+            await asyncio.sleep(wait)
+            try:
+                if code := await self._why_close():
+                    await self.close(code)
+                    return
+            except Error:  # the heartbeat will look again
+                return
 
     async def _why_close(self) -> int | None:
         actor = await self._actor()

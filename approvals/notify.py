@@ -45,6 +45,15 @@ def nudge_on_commit(nudges: Sequence[dict[str, object]]) -> None:
     transaction.on_commit(send_all)
 
 
+DOORS = "live.doors"  # every socket listens
+
+
+def doors_on_commit(user_pk: object = "") -> None:
+    """Somebody signed out, lost a right or a token: their sockets look again who they are. "": everybody's."""
+    message = {"type": "doors", "user": str(user_pk)}
+    transaction.on_commit(lambda: _send(DOORS, message))
+
+
 def delta(topic: str, block: str, at: int, text: str) -> None:
     """Streamed text of a run: not numbered, may be lost. `at` counts UTF-16 units."""
     message = {"type": "delta", "delta": {"topic": topic, "block": block, "at": at, "text": text}}

@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib.auth.models import Group
 from django.db import transaction
 
+from approvals import notify
 from approvals.actors import Actor
 from approvals.models import User
 from approvals.services import audit
@@ -61,6 +62,7 @@ def record_rights(*, actor: Actor, subject: User | Group, before: Mapping[str, A
             "to": {name: after[name] for name in changed},
         }
         audit.record(f"{kind}.changed", actor=actor, subject=subject, data=data)
+        notify.doors_on_commit(subject.pk if isinstance(subject, User) else "")
 
 
 def remove_role(*, actor: Actor, role: Group) -> None:
@@ -70,9 +72,11 @@ def remove_role(*, actor: Actor, role: Group) -> None:
             "role.removed", actor=actor, subject=role, data={"from": rights_of(role) | {"members": members}}
         )
         role.delete()
+        notify.doors_on_commit()
 
 
 def record_password(*, actor: Actor, person: User) -> None:
     """Somebody else set it; the password itself is nobody's to keep."""
     with transaction.atomic():
         audit.record("person.password_set", actor=actor, subject=person)
+        notify.doors_on_commit(person.pk)

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Count, Max, QuerySet
 from django.db.models.functions import Now
 
-from approvals import cleaning
+from approvals import cleaning, notify
 from approvals.actors import SYSTEM, Actor
 from approvals.models import SignIn, User
 from approvals.services import audit
@@ -33,6 +33,7 @@ def signed_in(*, user: User, address: str = "") -> None:
 def signed_out(*, user: User) -> None:
     with transaction.atomic():
         audit.record("session.signed_out", actor=Actor.of(user), subject=user)
+        notify.doors_on_commit(user.pk)
 
 
 def failed(*, username: str, address: str) -> None:

@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from approvals import notify
 from approvals.actors import Actor
 from approvals.enums import Scope
 from approvals.errors import Invalid
@@ -82,6 +83,7 @@ def revoke(*, actor: Actor, token_pk: UUID | str) -> None:
         prefix = mine.values_list("prefix", flat=True).first()
         if mine.update(revoked_at=Now()):
             audit.record("token.revoked", actor=actor, subject=actor.person, data={"prefix": prefix})
+            notify.doors_on_commit(actor.person.pk)
 
 
 def _hash(secret: str) -> str:

@@ -29,7 +29,7 @@ from approvals import dispatch
 from approvals.actors import Actor
 from approvals.errors import Refusal
 from approvals.models import ApprovalRequest, Run, ToolExecution
-from approvals.services import decisions, lookups, requests, runs
+from approvals.services import chain, decisions, lookups, requests, runs
 from approvals.tasks import sweep
 from tests import plugin
 from tests.chaos.conftest import ENDED, TILLS, gated_spec, honest, untouched
@@ -312,6 +312,7 @@ def test_soak(story: Any, capsys: Any) -> None:
     with capsys.disabled():
         table(story, time.monotonic() - began, wrong)
     assert wrong == []
+    assert chain.first_wrong() is None, "the audit trail is not whole"
 
 
 def table(story: Any, seconds: float, wrong: list[str]) -> None:
@@ -322,4 +323,5 @@ def table(story: Any, seconds: float, wrong: list[str]) -> None:
     lines.append(f"{'kill points fired':24} {len(fired.read_text().splitlines()) if fired.exists() else 0}")
     lines += [f"{'run ' + name:24} {count}" for name, count in sorted(statuses.items())]
     lines += [f"{name:24} {kinds[name]}" for name in ("doubled", "unapproved", "lost")]
+    lines.append(f"{'entries sealed':24} {chain.head()[0]}")
     print(f"\nsoak of {seconds:.0f} s, seed {SEED}, {len(story.calls)} calls", *lines, *wrong, sep="\n  ")

@@ -16,10 +16,11 @@ from django.db.models.functions import Now
 from django.test import Client
 
 from approvals import dispatch, notify
+from approvals.actors import SYSTEM, Actor
 from approvals.consumers import LiveConsumer
 from approvals.models import ApprovalRequest, Event, User
 from approvals.routing import live
-from approvals.services import events
+from approvals.services import events, people, sessions, tokens
 from tests import factories
 from tests.live.link import Link
 
@@ -393,6 +394,53 @@ async def test_who_loses_a_role_is_sent_away(session, rita, monkeypatch):
         await follow(link, "inbox", since=2**40)
         await do(rita.groups.clear)
         assert await link.close_code() == 4403
+
+
+LOST = {
+    "signed out": (
+        4401,
+        lambda rita, token: (sessions.signed_out(user=rita), Session.objects.all().delete()),
+    ),
+    "a role lost": (4403, lambda rita, token: lose_role(rita)),
+    "deactivated": (4401, lambda rita, token: deactivate(rita)),
+}
+
+
+def lose_role(rita):
+    before = people.rights_of(rita)
+    with transaction.atomic():
+        rita.groups.clear()
+        people.record_rights(actor=SYSTEM, subject=rita, before=before)
+
+
+def deactivate(rita):
+    before = people.rights_of(rita)
+    with transaction.atomic():
+        rita.is_active = False
+        rita.save()
+        people.record_rights(actor=SYSTEM, subject=rita, before=before)
+
+
+@pytest.mark.parametrize("kind", LOST)
+async def test_a_lost_right_closes_the_socket_long_before_the_next_heartbeat(session, rita, kind):
+    code, act = LOST[kind]
+    other = await do(lambda: session_of(factories.make_user("chen", "refund-reviewers")))
+    async with socket(session) as link, socket(other) as bystander:
+        await follow(link, "inbox", since=2**40)
+        await follow(bystander, "inbox", since=2**40)
+        await do(act, rita, "")
+        assert await link.close_code(seconds=LiveConsumer.HEARTBEAT / 5) == code
+        if kind != "signed out":  # there every session was ended
+            await bystander.send_json_to({"type": "ping"})
+            assert (await bystander.receive_json_from(seconds=3))["type"] == "hb"
+
+
+async def test_a_revoked_token_closes_its_socket_long_before_the_next_heartbeat(rita):
+    token = await do(factories.make_token, rita, "read")
+    async with socket(token=token, origin=None) as link:
+        await follow(link, "inbox", since=2**40)
+        await do(lambda: tokens.revoke(actor=Actor.of(rita), token_pk=rita.tokens.get().pk))
+        assert await link.close_code(seconds=LiveConsumer.HEARTBEAT / 5) == 4401
 
 
 async def test_forty_sockets_hear_of_one_change(session):
