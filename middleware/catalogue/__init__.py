@@ -6,7 +6,7 @@ factory under `factories/`. An own one is one file in `middleware/own/` (`manage
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -47,10 +47,22 @@ def parse(spec_entry: Mapping[str, Any]) -> tuple[Entry, Any]:
     try:
         return entry, entry.options.model_validate(given)
     except ValidationError as error:
-        reasons = "; ".join(
-            f"{'.'.join(map(str, e['loc'])) or 'options'}: {e['msg']}" for e in error.errors()
-        )
-        raise BadEntry(f"{name}: {reasons}") from error
+        reasons = (f"{place_of(e['loc'], given) or 'options'}: {e['msg']}" for e in error.errors())
+        raise BadEntry(f"{name}: {'; '.join(dict.fromkeys(reasons))}") from error
+
+
+def place_of(loc: Sequence[int | str], given: Any) -> str:
+    """Where in what was given: pydantic also names the alternatives that it tried."""
+    kept, here = [], given
+    for at, part in enumerate(loc):
+        is_key = isinstance(here, Mapping) and part in here
+        is_index = isinstance(here, Sequence) and isinstance(part, int) and part < len(here)
+        if is_key or is_index:
+            kept.append(str(part))
+            here = here[part]
+        elif at == len(loc) - 1 and isinstance(here, Mapping) and str(part).isidentifier():
+            kept.append(str(part))  # missing, or of the whole
+    return ".".join(kept)
 
 
 def brought() -> dict[str, AddedTool]:

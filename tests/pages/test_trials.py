@@ -95,9 +95,12 @@ def test_what_cannot_be_built_is_named(ada, draft):
 
 def test_other_hooks_than_the_catalogue_says_are_told(ada, draft):
     row = pictures.of_spec(draft.spec)
-    found = [{"use": one["use"], "hooks": ["after_agent"], "error": ""} for one in draft.spec["middleware"]]
+    found = [{"use": one["use"], "hooks": [], "error": ""} for one in draft.spec["middleware"]]
+    found[3]["hooks"] = ["after_agent"]
     pictures.store(key=row.key, entries=found)
-    assert "has other hooks than the catalogue says" in text(ada.get(DRAFT))
+    shown = text(ada.get(DRAFT))
+    assert "4 Human in the loop has other hooks than the catalogue says" in shown
+    assert shown.count("has other hooks") == 1, "fewer hooks are a class that the options chose"
 
 
 # --- trials ----------------------------------------------------------------------------------------------------------

@@ -216,3 +216,23 @@ def test_what_each_entry_does_to_a_step_is_noted_or_has_a_reason_why_not():
     shipped = {name for name, entry in catalogue.ENTRIES.items() if entry.family != "own"}
     assert set(WORTH) == shipped
     assert OWN.union(*WORTH.values()) == set(WORDS)
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (
+            {"use": "pii", "pii_type": "x", "detector": {"use": "regex", "pattern": "a"}},
+            "detector.pattern: Extra inputs",
+        ),
+        ({"use": "tool_retry", "tools": [1]}, "tools.0: "),
+        ({"use": "pii"}, "pii_type: Field required"),
+        ({"use": "pii", "pii_type": "email", "nonsense": 1}, "nonsense: Extra inputs"),
+    ],
+)
+def test_what_is_wrong_is_named_as_it_was_written(entry, said):
+    with pytest.raises(catalogue.BadEntry) as caught:
+        catalogue.parse(entry)
+    assert said in str(caught.value)
+    assert "function-" not in str(caught.value)
+    assert "constrained" not in str(caught.value)
