@@ -44,7 +44,7 @@ def test_the_refund_case_end_to_end(desk, at_rest):
     assert "Nothing has been refunded for this order" in rita.inner_text(".checks")
     rita.keyboard.press("Control+Enter")
     rita.wait_for_selector(".dbar .sent:has-text('Approved: CN¥1,280.00.')")
-    assert rita.evaluate("document.activeElement.className") == "sent"
+    assert rita.evaluate("document.activeElement.classList.contains('sent')")
 
     rita.wait_for_selector("#run-card .chip:has-text('Done')")
     sam.wait_for_selector(".closedcard:has-text('It went through')")
